@@ -82,17 +82,19 @@ class Stages:
         firsts = [*(row.index(True) for row in reaches), len(self.stages)]
         lasts = [len(row) - row[::-1].index(True) for row in zip(*reaches, strict=True)]
         return (
-            self.policy,
+            (self.policy, self.machine.first_symbols),
             _integers(awaited for _, awaited in self.stages),
             _integers(symbol for symbol, _ in targets),
             _integers(moves.get((0, symbol)) == target for symbol, target in targets),
             _integers(min(firsts[stage] for stage in each) for each in inner),
             _integers(max((lasts[stage] for stage, _ in each), default=0) for each in movers),
-            _offsets(inner),
-            _integers(stage for each in inner for stage in each),
-            _offsets(movers),
-            _integers(stage for stage, _ in own),
-            _integers(variable for _, variable in own),
+            (
+                _offsets(inner),
+                _integers(stage for each in inner for stage in each),
+                _offsets(movers),
+                _integers(stage for stage, _ in own),
+                _integers(variable for _, variable in own),
+            ),
         )
 
     def _variable(self, state: int, symbol: int) -> int:
@@ -117,30 +119,28 @@ def search(  # noqa: PLR0915 - a call for each step would cost more than the ste
 
     `head` has the modulus of every place of a row, then −1/m modulo 2³² and the number 1 for each of the `width`
     moduli. `follows` is whether each event is the very next one after the one before it, and later. A block has at most
-    `most_starts` starts. Every stage `awaits` a symbol. For every target, `taken` is its symbol, `begins` whether paths
-    begin with it, `skipped` the first stage at a cut that its paths may come to, `reached` the number of those they
-    come from; `inner` are the stages of its state, `movers` the stages that move to it. For every mover, `variables` is
-    the number of the variable that compares neighbours, or −1.
+    `most_starts` starts. `first_symbols` are those that paths begin with, as bits. Every stage `awaits` a symbol. For
+    every target, `taken` is its symbol, `begins` whether paths begin with it, `skipped` the first stage at a cut that
+    its paths may come to, `reached` the number of those they come from; `inner` are the stages of its state, `movers`
+    the stages that move to it. For every mover, `variables` is the number of the variable that compares neighbours, or
+    −1.
     """
     group_from, group_to, own_low, own_high, ts, symbols, labels, weights, fields = given
     head, width, o = numbers
-    policy, awaits, taken, begins, skipped, reached, inner_from, inner, movers_from, movers, variables = tables
+    (policy, first_symbols), awaits, taken, begins, skipped, reached, of_moves = tables
+    inner_from, inner, movers_from, movers, variables = of_moves
     size, stages, targets = 1 + len(fields) // 2, len(awaits), len(taken)
     unit = size * width
     complete = stages * unit if window > 0 else 0  # behind the stages at the cut
     wide = complete + unit
     # Behind the head: what is gathered, the same with an event more, and that by target; the rows; starts.
-    inverses, ones, gather = wide, wide + width, len(head)
+    shape, ones, gather = (size, width, wide), wide + width, len(head)
     single = gather + wide
     pool = single + wide
     rows = pool + targets * wide
     starts = rows + (stages + 1) * wide
     n = room(starts + most_starts * wide, head)
     started, is_pooled = np.zeros(most_starts, np.int64), np.zeros(targets, np.int64)
-    first_symbols = 0
-    for target in range(targets):
-        if begins[target]:
-            first_symbols |= 1 << taken[target]
     for g in range(len(group_from)):
         first, end = group_from[g], group_to[g]
         while first < end and ts[first] < own_low[g]:
@@ -183,7 +183,7 @@ def search(  # noqa: PLR0915 - a call for each step would cost more than the ste
                             at, of = labels[started[found]] * unit, starts + found * wide
                             collect(o, at, n, of + complete, unit)
                             for shift in range(0, stages * unit, unit):
-                                join(o, at, n, of + shift, rows + stages * wide + shift, size, width, inverses)
+                                join(o, at, n, of + shift, rows + stages * wide + shift, shape)
                         if found == 0:
                             break
                         begin, last = cursor, cursor + 1
@@ -242,7 +242,7 @@ def search(  # noqa: PLR0915 - a call for each step would cost more than the ste
                             at = single if is_pooled[target] or not is_added else pool + target * wide
                             if not is_added and symbols[event] & first_symbols == 1 << symbol:
                                 at = start
-                            extend(n, at, gathered, sums, event, symbol, weights, fields, size, width, inverses)
+                            extend(n, at, gathered, sums, event, symbol, weights, fields, shape)
                             if is_added and at == single:
                                 add(n, pool + target * wide, single, span)
                             elif is_added:

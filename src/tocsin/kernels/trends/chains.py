@@ -58,6 +58,7 @@ def tables(stages: Stages, compared: Sequence[str]) -> tuple[Any, ...]:
     ]
     ends = dict.fromkeys(target for _, target, is_neighbour in moves if is_neighbour)
     return (
+        machine.first_symbols,
         *np.array(moves, np.int64).reshape(-1, 3).T.copy(),
         *np.array(targets, np.int64).reshape(-1, 4).T.copy(),
         np.array([state in machine.finals for state in states]),
@@ -77,28 +78,23 @@ def search(  # noqa: PLR0915 - a call for each step would cost more than the ste
 
     For every compared variable and event, with a tree, an event may follow e that `gives` a number below what e `asks`;
     −1 follows nobody. A block has so many `lanes`, one for each start, and may need `most` numbers; with more the
-    status is TOO_LARGE. `peak` becomes the largest number of a start, and the sum of these of all. Moves, but for those
-    from the start, lead from `sources` to `ends`; `are_neighbours` is whether conditions compare their event with the
-    last one. For every target, `taken` and `reached` are its symbol and state, `begins` is whether paths begin with it,
-    `is_later` whether other paths come there. For every state, `finals` is whether it is final, `compared` the number
-    of its variable if that one is compared, `trees` a number of its own if neighbours lead there; otherwise these are
-    −1.
+    status is TOO_LARGE. `peak` becomes the largest number of a start, and the sum of these of all. `first_symbols` are
+    those that paths begin with, as bits. Moves, but for those from the start, lead from `sources` to `ends`;
+    `are_neighbours` is whether conditions compare their event with the last one. For every target, `taken` and
+    `reached` are its symbol and state, `begins` is whether paths begin with it, `is_later` whether other paths come
+    there. For every state, `finals` is whether it is final, `compared` the number of its variable if that one is
+    compared, `trees` a number of its own if neighbours lead there; otherwise these are −1.
     """
     group_from, group_to, own_low, own_high, ts, symbols, labels, weights, fields = given
     head, width, o = numbers
     asks, gives, is_tree = orders
     lanes, most = limits
-    sources, ends, are_neighbours, taken, reached, begins, is_later, finals, compared, trees = tables
+    first_symbols, sources, ends, are_neighbours, taken, reached, begins, is_later, finals, compared, trees = tables
     size, events, states, targets = 1 + len(fields) // 2, len(ts), len(finals), len(taken)
     unit = size * width
     wide = lanes * unit
-    inverses, ones, gather = wide, wide + width, len(head)
-    variables, nodes_of = len(asks) // max(events, 1), 0
-    first_symbols = 0
-    for target in range(targets):
-        nodes_of = max(nodes_of, 1 + trees[reached[target]])
-        if begins[target]:
-            first_symbols |= 1 << taken[target]
+    shape, ones, gather = (size, width, wide), wide + width, len(head)
+    variables, nodes_of = len(asks) // max(events, 1), int(np.max(trees)) + 1
     starts = np.zeros(lanes, np.int64)
     for g in range(len(group_from)):
         first, end = group_from[g], group_to[g]
@@ -211,9 +207,7 @@ def search(  # noqa: PLR0915 - a call for each step would cost more than the ste
                                     if fits(variable, event, other, *columns):
                                         add(n, gather + at, base + slot * wide, length)
                             sums = to_lane - from_lane
-                            extend(
-                                n, into + at, gather + at, sums, event, symbol, weights, fields, size, width, inverses
-                            )
+                            extend(n, into + at, gather + at, sums, event, symbol, weights, fields, shape)
                             if turn == 1:
                                 collect(o, labels[event] * unit, n, into + at, unit)
                                 largest_number = n[into + at]

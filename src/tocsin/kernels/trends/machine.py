@@ -43,6 +43,11 @@ class Machine:
         """The variable that took the last event."""
         return None if state == 0 else self.symbols[self.entered[state]][0]
 
+    @property
+    def first_symbols(self) -> int:
+        """The symbols that paths begin with, as bits."""
+        return sum({1 << symbol for state, symbol, _ in self.moves if state == 0})
+
     @cached_property
     def reach(self) -> list[int]:
         """For every state the states that moves lead to, as bits."""

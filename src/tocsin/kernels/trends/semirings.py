@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from tocsin.kernels import compile
 
 Array = Any
+Shape = tuple[int, int, int]
 PRIME_BITS = 30.99  # of every prime used, at least
 ABSENT, NO_KEY = 2**61, 2**60  # no path; a path without a value
 ZERO = 0
@@ -164,23 +165,14 @@ def add(n: Array, to: int, of: int, length: int) -> None:
 
 
 def extend(
-    n: Array,
-    to: int,
-    of: int,
-    sums: int,
-    event: int,
-    symbol: int,
-    weights: Array,
-    fields: Array,
-    size: int,
-    width: int,
-    inverses: int,
+    n: Array, to: int, of: int, sums: int, event: int, symbol: int, weights: Array, fields: Array, shape: Shape
 ) -> None:
     """Write to one place some sums of another, with an event more in every path, as a symbol.
 
     `fields` has for each total the symbols it weighs, as bits, and where its `weights` begin; −1: every weight is 1.
-    At `inverses` −1/m modulo 2³² stands for each modulus m.
+    `shape` is `size`, `width`, and where −1/m modulo 2³² stands for each modulus m.
     """
+    size, width, inverses = shape
     inverse = unsigned(inverses)
     for each in range(sums):
         first = each * size * width
@@ -209,8 +201,9 @@ def collect(o: Array, at: int, n: Array, of: int, length: int) -> None:
         o[begin + place] = collected(o[begin + place], n[source + place], n[place])
 
 
-def join(o: Array, at: int, n: Array, left: int, right: int, size: int, width: int, inverses: int) -> None:
+def join(o: Array, at: int, n: Array, left: int, right: int, shape: Shape) -> None:
     """To a result add every path of one sum followed by every path of another."""
+    size, width, inverses = shape
     count, one, other, inverse = unsigned(at), unsigned(left), unsigned(right), unsigned(inverses)
     for place in range(unsigned(width)):
         more = times(n[one + place], n[other + place], n[place], n[inverse + place])
@@ -234,7 +227,7 @@ def function(search: Callable[..., Any], semiring: Semiring, fits: str, *, jit: 
 def _texts(search: Callable[..., Any], semiring: Semiring, jit: bool) -> tuple[str, str]:
     """The loops of this module, and the text of a search."""
     names = {name: value for name, value in vars(inspect.getmodule(search)).items() if type(value) is int}
-    constants = {**names, "ZERO": semiring.zero, "ABSENT": ABSENT, "Array": "object"}
+    constants = {**names, "ZERO": semiring.zero, "ABSENT": ABSENT, "Array": "object", "Shape": "object"}
     head = "\n".join(f"{name} = {value}" for name, value in constants.items())
     loops, text = (
         [f"@compiled\n{inspect.getsource(each)}" for each in some]
