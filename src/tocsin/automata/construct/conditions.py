@@ -3,7 +3,10 @@
 Every conjunct is quantified outermost, over the choices of its running references; a choice of an event that does not
 exist is skipped. It is decided in one of three ways:
 
-- one atom `X[P]`, or one bag predicate: every step that gives X an event must satisfy it (see `atoms`);
+- one atom: every step that gives X an event must satisfy it. `X[P]` asks each event alone. `X[same(a)]`,
+  `X[increasing(a)]`, `X[decreasing(a)]` ask each event and the one before it in the bag: two registers, the value
+  before and whether there is one (R27: one event alone is fine, NULL beside another event is UNKNOWN, events of one
+  position follow each other in the order of the bag);
 - a conjunct without references that run over a bag of several events: when the last event it speaks of is read, or with
   the match's last event where it speaks of aggregates, of `b[last]` or of whole atoms (an OR of atoms is of this kind:
   each atom is a register with a truth value);
@@ -24,18 +27,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NoReturn
 
 from tocsin.algebra import nodes as alg
 from tocsin.automata import expressions as rx
-from tocsin.automata.construct.atoms import atom_conditions, holds_several, is_given, may_come_late
-from tocsin.automata.draft import Draft, Scope, Tracked, Tracking, refuse, value_of
+from tocsin.automata.draft import START, Draft, Scope, Tracked, Tracking, reached, refuse, value_of
 from tocsin.automata.model import Output
 from tocsin.expressions import interpret
 from tocsin.expressions.interpret import offset_of
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
 
+Atom = ex.Every | ex.BagPredicate
+COMPARED = {ex.BagOrder.SAME: "=", ex.BagOrder.INCREASING: "<", ex.BagOrder.DECREASING: ">"}
 Values = Mapping[ex.Expression, ex.Expression]
 
 # Each event that a running index looks back takes a register for every attribute compared.
@@ -86,9 +91,9 @@ def _is_vacuous(conjunct: ex.Expression) -> bool:
 def keep(draft: Draft, condition: ex.Expression | None, scope: Scope) -> Draft:
     """The runs of a draft for which a condition is TRUE."""
     for conjunct in ex.conjuncts(condition):
-        if isinstance(conjunct, ex.Every | ex.BagPredicate):
+        if isinstance(conjunct, Atom):
             tracking = Tracking(draft, scope)
-            conditions = atom_conditions(tracking, conjunct)
+            conditions = _atom_conditions(tracking, conjunct)
             draft = tracking.draft.where(conditions)
         else:
             draft = _keep_conjunct(draft, conjunct, scope)
@@ -107,12 +112,12 @@ class Piece:
 def _keep_conjunct(draft: Draft, conjunct: ex.Expression, scope: Scope) -> Draft:
     """The runs for which a conjunct holds for every choice of events."""
     references = list(dict.fromkeys(ex.references_in(conjunct)))
-    if any(not is_given(draft, reference.variable) for reference in references):
+    if any(not _is_given(draft, reference.variable) for reference in references):
         return draft  # it speaks of an event that no match has (R1)
     running = {
         reference.variable
         for reference in references
-        if offset_of(reference.index) is not None and holds_several(draft, reference.variable)
+        if offset_of(reference.index) is not None and _holds_several(draft, reference.variable)
     }
     if len(running) > 1:
         refuse(f"`{print_expression(conjunct)}`, which compares all events of two iterations", conjunct.where)
@@ -174,7 +179,7 @@ class _Builder(Tracking):
                 self._refuse(f"`{self.text}`, which counts the events of two variables with one index")
             if isinstance(one.index, ex.Fixed) and one.index.number > 1:
                 self._refuse(f"`{self.text}`, which compares all events of `{variable}` with one far inside a bag")
-            if may_come_late(self.draft, one.variable, variable):
+            if _may_come_late(self.draft, one.variable, variable):
                 self._refuse(f"`{self.text}`, which compares `{one.variable}` with all earlier events of `{variable}`")
 
     def _condition(self, place: int, pieces: list[Piece]) -> ex.Expression:
@@ -189,7 +194,7 @@ class _Builder(Tracking):
         variable, index = reference.variable, reference.index
         given = self.given(variable, reference.path)
         number = index.number if isinstance(index, ex.Fixed) else 1
-        if index is ex.Edge.LAST or not holds_several(self.draft, variable):
+        if index is ex.Edge.LAST or not _holds_several(self.draft, variable):
             if number > 1 or offset_of(index) not in (None, 0):
                 return Piece(reference, (rx.NULL,) * len(given), (rx.FALSE,) * len(given))
             return Piece(
@@ -217,8 +222,8 @@ class _Builder(Tracking):
             function = self.scope.monoid(node.function, node.distinct, node.monoid, node.where)
             elements = self._aggregate(node, function).after
             return Piece(node, tuple(rx.Finish(function, element) for element in elements), always)
-        assert isinstance(node, ex.Every | ex.BagPredicate)
-        conditions = atom_conditions(self, node)
+        assert isinstance(node, Atom)
+        conditions = _atom_conditions(self, node)
         truth = self.track(f"{node.variable}[…]", rx.TRUE, lambda place, old: rx.both(old, conditions[place]))
         return Piece(node, truth.after, always)
 
@@ -283,3 +288,69 @@ def replaced(node: ex.Expression, values: Values) -> ex.Expression:
     if node in values:
         return values[node]
     return node.map_children(lambda child: replaced(child, values))
+
+
+# --- atoms ----------------------------------------------------------------------------------------
+
+
+def _atom_conditions(tracking: Tracking, atom: Atom) -> list[ex.Expression]:
+    """What the atom asks of each step of a draft, which gains the registers that it needs."""
+    if isinstance(atom, ex.BagPredicate):
+        return _neighbours(tracking, atom)
+    return [
+        rx.both(*(_of_event(atom, output) for output in step.given_to(atom.variable))) for step in tracking.draft.steps
+    ]
+
+
+def _of_event(atom: ex.Every, output: Output) -> ex.Expression:
+    speaks_of_more = any(
+        isinstance(node, ex.Aggregate | ex.Every | ex.BagPredicate | ex.Variable)
+        or (isinstance(node, ex.Attribute) and (node.variable, node.index) != (atom.variable, ex.Each.PLAIN))
+        for node in atom.condition.walk()
+    )
+    if speaks_of_more:
+        refuse(f"a filter on `{atom.variable}` that speaks of more than one of its events", atom.where)
+    return rx.simplified(
+        atom.condition.transform(lambda node: value_of(output, node.path) if isinstance(node, ex.Attribute) else node)
+    )
+
+
+def _neighbours(tracking: Tracking, atom: ex.BagPredicate) -> list[ex.Expression]:
+    given = tracking.given(atom.variable, atom.path)
+    last = tracking.latest(f"last({'.'.join((atom.variable, *atom.path))})", given)
+    is_there = tracking.holding(atom.variable)
+    conditions = []
+    for place, values in enumerate(given):
+        pairs = pairwise([last.before[place], *values])
+        compared: list[ex.Expression] = [ex.Comparison(COMPARED[atom.order], *pair) for pair in pairs]
+        if compared:
+            compared[0] = rx.unless(ex.Not(is_there.before[place]), compared[0])
+        conditions.append(rx.both(*compared))
+    return conditions
+
+
+# --- when variables are given events, as far as steps alone can tell --------------------------------
+
+
+def _is_given(draft: Draft, variable: str) -> bool:
+    """Whether any run gives the variable an event."""
+    return any(step.given_to(variable) for step in draft.steps)
+
+
+def _holds_several(draft: Draft, variable: str) -> bool:
+    """Whether a run may give the variable more than one event."""
+    giving = [step for step in draft.steps if step.given_to(variable)]
+    after = reached({step.target for step in giving}, draft.edges)
+    return any(len(step.given_to(variable)) > 1 or step.source in after for step in giving)
+
+
+def _may_come_late(draft: Draft, variable: str, running: str) -> bool:
+    """Whether `running` may be given an event before `variable` is given its first one."""
+    without = reached({START}, ((step.source, step.target) for step in draft.steps if not step.given_to(variable)))
+    early = {
+        step.target
+        for step in draft.steps
+        if step.source in without and step.given_to(running) and not step.given_to(variable)
+    }
+    after = reached(early, draft.edges)
+    return any(step.source in after and step.given_to(variable) for step in draft.steps)

@@ -124,6 +124,19 @@ class Tables:
         """Whether matches hold values that are told again from their steps."""
         return any(template.is_derived for template in self.templates)
 
+    @property
+    def searched(self) -> tuple[list[Update], list[ex.Expression]]:
+        """The updates and the guards that a search computes."""
+        guards = [step.guard for step in self.steps if step.guard is not None]
+        return [update for step in self.steps for update in step.updates], guards
+
+    @property
+    def derived(self) -> tuple[list[Update], list[ex.Expression]]:
+        """The updates and the values that derived events are computed from."""
+        made = (output for step in self.steps for _, output in step.made if output.is_derived)
+        fields = [value for output in made for _, value in output.fields or ()]
+        return [update for step in self.steps for update in step.replays], fields
+
 
 def _waits(step: Step) -> bool:
     """Whether a step does nothing at all, whatever the event."""

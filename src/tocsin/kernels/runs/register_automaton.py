@@ -88,9 +88,9 @@ def _compiled(
         replay: Registers | Objects = Objects(found)
         try:
             if of_search:
-                search = Registers((step.updates for step in found.steps), _guards(found), attributes)
+                search = Registers(*found.searched, attributes)
             if of_replay:
-                replay = Registers((step.replays for step in found.steps), _fields(found), attributes)
+                replay = Registers(*found.derived, attributes)
             # Only now are all columns known.
             return (
                 search_of(SearchCode(found, search, has_window)),
@@ -101,15 +101,6 @@ def _compiled(
         except NotNumbers:
             continue
     raise AssertionError("objects hold every value")
-
-
-def _guards(found: Tables) -> list[ex.Expression]:
-    return [step.guard for step in found.steps if step.guard is not None]
-
-
-def _fields(found: Tables) -> list[ex.Expression]:
-    made = (output for step in found.steps for _, output in step.made)
-    return [value for output in made if output.is_derived for _, value in output.fields or ()]
 
 
 def _bits(letter: Letter, schemas: Mapping[str, Schema], sources: list[Source]) -> Bits:
@@ -142,14 +133,11 @@ def _wants(
     found: Tables, schemas: Mapping[str, Schema], search: Search, replaying: Replaying
 ) -> dict[str, tuple[str, ...]]:
     """The attributes that plain Python reads, and those that tell equal matches apart."""
-    read: list[ex.Expression] = []
-    if search.is_plain:
-        read += [*_guards(found), *(value for step in found.steps for _, value in step.updates)]
-    if replaying.is_plain:
-        read += [*_fields(found), *(value for step in found.steps for _, value in step.replays)]
+    computed = [*([found.searched] if search.is_plain else ()), *([found.derived] if replaying.is_plain else ())]
     names = {
         node.path[0]
-        for expression in read
+        for updates, others in computed
+        for expression in (*(value for _, value in updates), *others)
         for node in expression.walk()
         if isinstance(node, ex.Attribute) and node.variable == rx.EVENT
     }

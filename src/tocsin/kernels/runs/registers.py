@@ -109,16 +109,11 @@ class Registers:
     `others` are the expressions that read them besides. Raises `NotNumbers` when not all of them are numbers.
     """
 
-    def __init__(
-        self, updates: Iterable[Sequence[Update]], others: Iterable[ex.Expression], attributes: Attributes
-    ) -> None:
+    def __init__(self, updates: Sequence[Update], others: Iterable[ex.Expression], attributes: Attributes) -> None:
         self.attributes = attributes
-        self.numbers: dict[str, int] = {}
+        self.numbers = {name: number for number, name in enumerate(dict.fromkeys(name for name, _ in updates))}
         self.held: dict[str, Scalar | Element] = {}
-        every = [update for group in updates for update in group]
-        for name, _ in every:
-            self.numbers.setdefault(name, len(self.numbers))
-        self._settle(every)
+        self._settle(updates)
         for other in others:  # so that all columns are known before any text is written
             self.value(other, Lines())
 

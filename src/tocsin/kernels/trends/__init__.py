@@ -7,7 +7,7 @@ step                                                         module
 ----                                                         ------
 read the query: can it be counted, what does it request?     `request`, which rewrites ACEL formulas
 make its deterministic automaton: a match is a path          `machine`
-read the rows of a task: symbols, weights, keys              `trend`
+read the rows of a task: symbols, weights, keys              `trend_count`
 choose numbers: int64, doubles, or residues modulo primes    `task`
 add up over all paths                                        `blocks`; `chains` where neighbours are compared
 operations on numbers, as semirings                          `semirings`

@@ -49,6 +49,7 @@ class Semiring:
     zero: int
     one: int
     text: str
+    collected: str = "collected = plus"
 
 
 _RING = """
@@ -60,13 +61,15 @@ def plus(a, b, m):
 @compiled
 def times(a, b, m, k):
     return a * b
-
-
+"""
+# A double comes to an integer.
+_COLLECTED = """
 @compiled
 def collected(a, b, m):
+    return a + int(b) if abs(b) < 2.0**53 else a
 """
-INTEGERS = Semiring(0, 1, f"{_RING}    return a + b\n")
-DOUBLES = Semiring(0, 1, f"{_RING}    return a + int(b) if abs(b) < 2.0**53 else a\n")
+INTEGERS = Semiring(0, 1, _RING)
+DOUBLES = Semiring(0, 1, _RING, _COLLECTED)
 RESIDUES = Semiring(
     0,
     2**32,
@@ -83,11 +86,6 @@ def times(a, b, m, k):
     factor = np.uint64(np.uint32(product) * np.uint64(k)) & np.uint64(0xFFFFFFFF)
     value = np.uint32((product + factor * np.uint64(m)) >> np.uint64(32))
     return np.uint32(value - m) if value >= m else value
-
-
-@compiled
-def collected(a, b, m):
-    return plus(a, b, m)
 """,
 )
 KEYS = Semiring(
@@ -102,11 +100,6 @@ def plus(a, b, m):
 @compiled
 def times(a, b, m, k):
     return min(a + b, ABSENT)
-
-
-@compiled
-def collected(a, b, m):
-    return min(a, b)
 """,
 )
 PLAIN = """
@@ -233,7 +226,7 @@ def _texts(search: Callable[..., Any], semiring: Semiring, jit: bool) -> tuple[s
         [f"@compiled\n{inspect.getsource(each)}" for each in some]
         for some in ((fill, add, extend, collect, join), (search,))
     )
-    return "\n\n".join([head, COMPILED if jit else PLAIN, semiring.text, *loops, ""]), text[0]
+    return "\n\n".join([head, COMPILED if jit else PLAIN, semiring.text, semiring.collected, *loops, ""]), text[0]
 
 
 # --- residues -------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ class Task:
         counted = self._counted() if jit else self._integers(self.events, Weights.integers, None)[0]
         keys: Counts = {}
         if self.extremes:
-            numbers = Numbers(KEYS, np.int64 if jit else None, [0], [0], list(self.extremes))
+            numbers = Numbers(KEYS, np.int64 if jit else None, list(self.extremes))
             keys = _by_label(self._search(numbers, self.events)[0], 1 + len(self.extremes))
         return {
             label: (numbers[0], tuple(numbers[1:]), tuple(keys[label][1:] if self.extremes else ()))
@@ -106,9 +106,8 @@ class Task:
     def _integers(self, events: Merged, weights: Callable[[Weights], Any], dtype: Any) -> tuple[Counts, Any]:
         """Count in numbers of one place; in chains also the largest number of a start, and the sum of these of all."""
         fields = [(symbols, None if each is None else weights(each)) for symbols, each in self.totals]
-        found, peak = self._search(
-            Numbers(DOUBLES if dtype is np.float64 else INTEGERS, dtype, [0], [0], fields), events
-        )
+        numbers = Numbers(DOUBLES if dtype is np.float64 else INTEGERS, dtype, fields)
+        found, peak = self._search(numbers, events)
         return _by_label(found, 1 + len(self.totals)), peak
 
     def _residues(self, events: Merged, width: int) -> Counts:
@@ -125,7 +124,7 @@ class Task:
                 (symbols, None if each is None else semirings.residues(each.mantissas, each.shifts, some))
                 for symbols, each in self.totals
             ]
-            numbers = Numbers(RESIDUES, np.uint32, some, [-pow(p, -1, 2**32) % 2**32 for p in some], fields)
+            numbers = Numbers(RESIDUES, np.uint32, fields, some)
             found.append(self._search(numbers, events)[0].reshape(-1, len(some)))
         return _by_label(semirings.integers(np.concatenate(found, axis=1)), size)
 
@@ -189,12 +188,10 @@ class Numbers:
 
     semiring: Semiring
     dtype: Any  # what arrays hold; None: lists of Python's integers, which are not compiled
-    # The modulus p of each place, and −1/p modulo 2³².
-    moduli: Sequence[int]
-    inverses: Sequence[int]
     # For every number behind the count the symbols it weighs, as bits, and the weight of every event at every place;
     # None: every weight is 1.
     fields: Sequence[tuple[int, Any]]
+    moduli: Sequence[int] = (0,)  # of each place; 0: there is none
 
     def weights(self) -> tuple[Any, Integers]:
         """All weights one behind the other; the symbols of each number, and where its weights begin or −1."""
@@ -209,9 +206,10 @@ class Numbers:
         return joined, np.array(table, np.int64).reshape(-1)
 
     def head(self, length: int) -> Any:
-        """The moduli of so many places, their inverses, and the number 1."""
+        """The modulus m of each of so many places; −1/m modulo 2³² and the number 1 for all that differ."""
+        inverses = [-pow(modulus, -1, 2**32) % 2**32 if modulus else 0 for modulus in self.moduli]
         ones = [self.semiring.one % modulus if modulus else self.semiring.one for modulus in self.moduli]
-        found = [*list(self.moduli) * (length // len(self.moduli)), *self.inverses, *ones]
+        found = [*list(self.moduli) * (length // len(self.moduli)), *inverses, *ones]
         return found if self.dtype is None else np.array(found, self.dtype)
 
     def filled(self, length: int, dtype: Any = None) -> Any:
