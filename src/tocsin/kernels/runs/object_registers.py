@@ -157,14 +157,7 @@ def bags_of(event: Reading, is_later: bool, registers: Values) -> dict[str, tupl
 
 
 def compiled(expression: ex.Expression, monoids: Monoids) -> Evaluate:
-    """An expression of an automaton as a function.
-
-    Examples
-    --------
-    >>> above = compiled(ex.Comparison(">", rx.attribute(("x",)), rx.Register("r")), {})
-    >>> above(bags_of(Reading("A", 0, {"x": 5}), True, {"r": 3})), above(bags_of(Reading("A", 0, {}), True, {"r": 3}))
-    (True, None)
-    """
+    """An expression of an automaton as a function of what `bags_of` returns."""
     return interpret.value(expression.transform(lambda node: _ordinary(node, monoids)))
 
 

@@ -276,14 +276,6 @@ def as_paths(query: alg.Query) -> alg.Query:
     """A query over an ACEL formula in the terms of SASE+; to be counted by position. One of SASE+ is what it is.
 
     Raises `NotAPathError` when it cannot be expressed in these terms.
-
-    Examples
-    --------
-    >>> a, b = alg.Event("A", "A"), alg.Repeat(alg.Bind(alg.Event("B", "B"), "b"), 1, None, alg.Order.POSITION)
-    >>> count = (alg.Returned("n", ex.Aggregate("count", ex.Variable("b"))),)
-    >>> query = as_paths(alg.Query(alg.Sequence((a, b), alg.Order.POSITION), returns=count, over_all_matches=True))
-    >>> list(query.variables), query.returns[0].expression.argument.name
-    (['A', 'b'], 'b')
     """
     if not is_formula(query):
         return query
