@@ -22,7 +22,7 @@ from tocsin.algebra.alternatives import is_formula
 from tocsin.kernels.trends.machine import MOST_SYMBOLS, Machine, NotAPathError, machine
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
-from tocsin.optimizer.query_parts import is_between_neighbours, map_nodes
+from tocsin.optimizer.query_parts import is_between_neighbours
 
 FUNCTIONS = ("count", "sum", "avg", "min", "max")
 
@@ -290,7 +290,7 @@ def as_paths(query: alg.Query) -> alg.Query:
             replace(node, variable=formula.leaves[int(node.variable)].stand_in) if isinstance(node, alg.Event) else node
         )
 
-    core = map_nodes(core, named)
+    core = core.transform(named)
     if conditions:
         core = alg.Filter(core, ex.all_of(*conditions))
     return replace(
