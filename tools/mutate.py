@@ -234,13 +234,13 @@ MUTATIONS = (
     # --- formulas: which events a filter compares, which matches are one ---
     Mutation(
         "filter inside an iteration compares the events of all copies",
-        "if len(self.neighbours) > before:",
+        "if len(self.neighbours) > compared:",
         "if not node:",
         (BAG_PREDICATES,),
     ),
     Mutation(
         "filter of a part compares the events of the whole match",
-        "if held != [leaf for leaf in self.leaves if predicate.variable in leaf.names]:",
+        "if held != self.held_by(variable):",
         "if not held:",
         (BAG_PREDICATES,),
     ),
@@ -264,8 +264,8 @@ MUTATIONS = (
     ),
     Mutation(
         "an event type stands for all events of a name",
-        "if len(held) == len(self.by_label[label]):",
-        "if held:",
+        "if len(names) > 1 or held != [leaf for leaf in self.leaves if leaf.stand_in in names]:",
+        "if len(names) > 1:",
         (f"{FORMULAS}::test_counting_is_enumerating_and_adding_up",),
     ),
     Mutation(
