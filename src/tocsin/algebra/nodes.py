@@ -102,7 +102,7 @@ class Query:
 
     def conditions(self) -> Iterator[Expression]:
         """Every condition and computed value of the pattern."""
-        return chain.from_iterable(trees_in(node, Expression) for node in self.pattern.walk())
+        return chain.from_iterable(trees_in(vars(node).values(), Expression) for node in self.pattern.walk())
 
     def expressions(self) -> Iterator[Expression]:
         """Every condition and computed value of the pattern, then the outputs."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import assert_never
 
-from tocsin.language.expressions import Expression
+from tocsin.language.expressions import Expression, Tree
 from tocsin.language.user_defined import Monoid
 from tocsin.source import Source, Where, Written
 
@@ -25,7 +24,12 @@ class Quantifier(Written):
 
 
 @dataclass(frozen=True)
-class Event(Written):
+class _Pattern(Tree["Element"]):
+    """An element of a pattern."""
+
+
+@dataclass(frozen=True)
+class Event(_Pattern):
     """`T v`, `T+ v`, `T{2,3} v`; without a name the type's name is the variable (R35)."""
 
     type: str
@@ -47,7 +51,7 @@ class Operator(Enum):
 
 
 @dataclass(frozen=True)
-class Composite(Written):
+class Composite(_Pattern):
     """`SEQ(…)`, `AND(…)`, `OR(…)`, possibly repeated."""
 
     operator: Operator
@@ -56,7 +60,7 @@ class Composite(Written):
 
 
 @dataclass(frozen=True)
-class Negation(Written):
+class Negation(_Pattern):
     """`NOT T v`; of anything else the analyser refuses it (R36)."""
 
     operand: Element
@@ -185,27 +189,13 @@ class Query(Clauses):
 
 def events_in(element: Element) -> Iterator[Event]:
     """Every event element, negated ones included, from left to right."""
-    match element:
-        case Event():
-            yield element
-        case Negation():
-            yield from events_in(element.operand)
-        case Composite():
-            for part in element.parts:
-                yield from events_in(part)
-        case _:
-            assert_never(element)
+    return (part for part in element.walk() if isinstance(part, Event))
 
 
 def negated_in(element: Element) -> Iterator[Event]:
     """The event elements under NOT, from left to right."""
-    match element:
-        case Negation():
-            yield from events_in(element)
-        case Composite():
-            for part in element.parts:
-                yield from negated_in(part)
-        case Event():
-            return
-        case _:
-            assert_never(element)
+    if isinstance(element, Negation):
+        yield from events_in(element)
+    else:
+        for part in element.children():
+            yield from negated_in(part)

@@ -7,9 +7,10 @@ evaluated (three-valued logic, quantification over iterated variables: SEMANTICS
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
 from tocsin.source import Where, Written
@@ -34,7 +35,7 @@ class Tree(Written, Generic[N]):
 
     def children(self) -> tuple[N, ...]:
         """The operands, from left to right."""
-        return tuple(trees_in(self, self._kind))
+        return tuple(trees_in(vars(self).values(), self._kind))
 
     def walk(self) -> Iterator[N]:
         """The node itself and all below it, parents first."""
@@ -53,22 +54,25 @@ class Tree(Written, Generic[N]):
         return change(cast("N", self.map_children(lambda child: child.transform(change))))
 
 
-def trees_in(node: Tree[Any], kind: type[N]) -> list[N]:
-    """The trees of a kind in the fields of a node, and in tuples there."""
-    return _found(tuple(vars(node).values()), kind)
+def trees_in(values: Iterable[Any], kind: type[N]) -> list[N]:
+    """The trees of a kind among the fields of a node, and in tuples there."""
+    found: list[N] = []
+    for value in values:
+        if isinstance(value, kind):
+            found.append(value)
+        elif isinstance(value, tuple):
+            found += trees_in(value, kind)
+    return found
 
 
 def map_trees(node: T, kind: type[N], change: Callable[[N], N]) -> T:
     """A node with `change` applied to those trees; itself if none changes."""
-    new = {field: _mapped(value, kind, change) for field, value in vars(node).items()}
-    changed = {field: value for field, value in new.items() if value is not getattr(node, field)}
+    changed = {}
+    for field, old in vars(node).items():
+        new = _mapped(old, kind, change)
+        if new is not old:
+            changed[field] = new
     return replace(node, **changed) if changed else node
-
-
-def _found(value: Any, kind: type[N]) -> list[N]:
-    if isinstance(value, tuple):
-        return [tree for item in value for tree in _found(item, kind)]
-    return [value] if isinstance(value, kind) else []
 
 
 def _mapped(value: Any, kind: type[N], change: Callable[[N], N]) -> Any:
@@ -349,19 +353,13 @@ def conjuncts(condition: Expression | None) -> tuple[Expression, ...]:
     return (condition,)
 
 
-def all_of(*operands: Expression, where: Where = None) -> Expression:
-    """AND of the operands, flattened; one operand is itself."""
-    return _joined(And, operands, where)
-
-
-def any_of(*operands: Expression, where: Where = None) -> Expression:
-    """OR of the operands, flattened; one operand is itself."""
-    return _joined(Or, operands, where)
-
-
-def _joined(kind: type[And] | type[Or], operands: tuple[Expression, ...], where: Where) -> Expression:
+def _joined(kind: type[And] | type[Or], *operands: Expression, where: Where = None) -> Expression:
     flat = [part for each in operands for part in (each.operands if isinstance(each, kind) else (each,))]
     return flat[0] if len(flat) == 1 else kind(tuple(flat), where=where)
+
+
+# AND and OR of operands, flattened; one operand is itself.
+all_of, any_of = partial(_joined, And), partial(_joined, Or)
 
 
 def variables_in(expression: Expression) -> frozenset[str]:

@@ -162,7 +162,7 @@ def parse(
     """
     query = read(FormulaBuilder(Source(text, name), monoids), "query", ast.Query, max_text)
     # Signs in a row, `A+@+@+…`, nest a formula without any bracket.
-    deep = first_below([query.formula], lambda node: node.children())
+    deep = first_below([query.formula], ast.Formula.children)
     if deep is not None:
         assert isinstance(deep.where, Place)
         raise nested_too_deep(deep.where)
