@@ -138,11 +138,7 @@ class Pattern:
     warnings: tuple[errors.TocsinWarning, ...] = ()
 
     @with_options(MatchOptions)
-    def match(
-        self,
-        inputs: DataFrame | Mapping[str, DataFrame],
-        **options: Unpack[MatchOptions],
-    ) -> Any:
+    def match(self, inputs: DataFrame | Mapping[str, DataFrame], **options: Unpack[MatchOptions]) -> Any:
         """Find every match, as a DataFrame: nothing runs until you use it.
 
         Streaming DataFrames give a streaming DataFrame with each match once; sink, trigger and checkpoint are yours.
@@ -251,11 +247,7 @@ class Pattern:
 
     @with_options(InputOptions)
     def analyze(
-        self,
-        inputs: DataFrame | Mapping[str, DataFrame],
-        *,
-        sample: float = 0.05,
-        **options: Unpack[InputOptions],
+        self, inputs: DataFrame | Mapping[str, DataFrame], *, sample: float = 0.05, **options: Unpack[InputOptions]
     ) -> Statistics:
         """Measure the inputs for the choice of a plan. This runs one Spark job, which reads them once.
 

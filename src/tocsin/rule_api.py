@@ -150,12 +150,7 @@ class Rules:
     warnings: tuple[errors.TocsinWarning, ...] = ()
 
     @with_options(MatchOptions)
-    def matches(
-        self,
-        rule: str,
-        inputs: DataFrame | Mapping[str, DataFrame],
-        **options: Unpack[MatchOptions],
-    ) -> Any:
+    def matches(self, rule: str, inputs: DataFrame | Mapping[str, DataFrame], **options: Unpack[MatchOptions]) -> Any:
         """Find every match of one rule, on the inputs and on what other rules emit. Nothing runs until you use it.
 
         Parameters
@@ -211,7 +206,7 @@ class Rules:
         Parameters
         ----------
         inputs
-            As for `matches`; so are all options.
+            As for `matches`; so are all options, and what is raised.
         rules
             The names of the rules; all of them when left out.
 
@@ -220,11 +215,6 @@ class Rules:
         DataFrame
             `rule`, `match_id`, `start`, `end`, and for each rule a struct of its variables under the rule's name,
             which is NULL in the matches of others: `found.where("rule = 'R'").select("match_id", "R.*")`.
-
-        Raises
-        ------
-        UnsupportedError, TocsinError
-            As for `matches`.
 
         Examples
         --------
@@ -275,10 +265,7 @@ class Rules:
 
     @with_options(MatchOptions)
     def events(
-        self,
-        template: str,
-        inputs: DataFrame | Mapping[str, DataFrame],
-        **options: Unpack[MatchOptions],
+        self, template: str, inputs: DataFrame | Mapping[str, DataFrame], **options: Unpack[MatchOptions]
     ) -> Any:
         """Find the events of a template that the program emits: one for each match and `emit`, equal or not.
 
@@ -287,17 +274,12 @@ class Rules:
         template
             The name of the template.
         inputs
-            As for `matches`; so are all options.
+            As for `matches`; so are all options, and what is raised.
 
         Returns
         -------
         DataFrame
             The time column, and the attributes of the template.
-
-        Raises
-        ------
-        UnsupportedError, TocsinError
-            As for `matches`.
 
         Examples
         --------

@@ -129,25 +129,27 @@ WINDOW, WIDER = "14 days", "21 days"
 
 @dataclass(frozen=True)
 class Case:
-    """A match: its rule, its transfers in order of time, the claim if it has one, and the account it is about."""
+    """A match: its rule, and its events in order of time: transfers, and the claim if it has one."""
 
     rule: str
-    transfers: tuple[Event, ...]
-    claims: tuple[Event, ...]
+    events: tuple[Event, ...]
 
     @classmethod
     def of(cls, rule: str, match: Mapping[str, Any]) -> Case:
         """From a row of matches."""
         bound = [held for name, held in match.items() if name not in ("match_id", "start", "end")]
         events = [event for held in bound for event in (held if isinstance(held, list) else [held])]
-        ordered = sorted(events, key=lambda event: (event["ts"], event["id"] or 0))
-        transfers = tuple(event for event in ordered if event["id"] is not None)
-        return cls(rule, transfers, tuple(event for event in ordered if event["id"] is None))
+        return cls(rule, tuple(sorted(events, key=lambda event: (event["ts"], event["id"] or 0))))
 
     @property
-    def ids(self) -> tuple[int, ...]:
+    def transfers(self) -> list[Event]:
+        """Its events without the claim."""
+        return [event for event in self.events if event["id"] is not None]
+
+    @property
+    def ids(self) -> list[int]:
         """The numbers of its transfers."""
-        return tuple(transfer["id"] for transfer in self.transfers)
+        return [transfer["id"] for transfer in self.transfers]
 
     def __str__(self) -> str:
         """Which transfers, and who did what."""
@@ -159,12 +161,12 @@ class Case:
         first, *others = self.transfers
         sent = f"{_euros(first)} from {first['originator']} to {first['destination']}"
         parts = [f"{_euros(other)} to {other['destination']}" for other in others]
-        return f"{sent}, then {_listed(parts)}" + (", and a claim" if self.claims else "")
+        return f"{sent}, then {_listed(parts)}" + (", and a claim" if len(self.transfers) < len(self.events) else "")
 
     def lane(self, events: Sequence[Event]) -> Lane:
         """The events around it on the account of the mule, or of the victim."""
         account = str(self.transfers[0]["destination"])
-        times = sorted(event["ts"].replace(tzinfo=dt.UTC) for event in (*self.transfers, *self.claims))
+        times = [event["ts"].replace(tzinfo=dt.UTC) for event in self.events]
         around = (times[-1] - times[0]) / 12
         found = Found(tuple(times), f"{self.rule}: {self.words}")
         own = tuple(_events_of(account, events))
