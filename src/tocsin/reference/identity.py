@@ -18,8 +18,8 @@ from functools import cached_property
 from typing import Any
 
 from tocsin.algebra import nodes as alg
-from tocsin.reference.matches import Candidate, Made
-from tocsin.reference.stream import EPOCH, Event
+from tocsin.reference.matches import Candidate
+from tocsin.reference.stream import EPOCH, Event, Made
 from tocsin.reference.values import MICROSECOND
 
 MASK = (1 << 64) - 1

@@ -25,7 +25,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.language import expressions as ex
 from tocsin.reference.aggregates import fold
 from tocsin.reference.conditions import Bags, holds, interpret
-from tocsin.reference.stream import Event, canonical
+from tocsin.reference.stream import Event, Made, identity
 from tocsin.reference.values import ticks
 
 
@@ -81,32 +81,6 @@ class Candidate:
         floors = ((slot, -1 if slot.floor is None else slot.floor) for slot in self.slots)
         ways = sorted((slot.variable, identity(slot.event), floor, slot.alternatives) for slot, floor in floors)
         return (self.guards, tuple(ways))
-
-
-def identity(event: Event) -> tuple[Any, ...]:
-    """What makes an event itself: its place in the stream, and when it is made its type, names and values (R24).
-
-    Events of one place compare in this order: the one that was read comes first.
-    """
-    if not isinstance(event.row, Made):
-        return (event.position,)
-    names = tuple(sorted(event.row))
-    values = tuple((canonical(_zeros_alike(event.row[name])), type(event.row[name]).__name__) for name in names)
-    return (event.position, repr(event.row.origin), event.type or "", names, values)
-
-
-def _zeros_alike(value: Any) -> Any:
-    """A value in which −0.0 is 0.0, as it is where values are compared."""
-    if isinstance(value, list):
-        return [_zeros_alike(one) for one in value]
-    return value + 0.0 if isinstance(value, float) else value
-
-
-class Made(dict[str, Any]):
-    """The row of an event that no input holds: derived by an aggregate or a rule, or what a projection leaves."""
-
-    origin: Any = None  # of an emitted event: the rule and the match it comes from (R30)
-    read: Event | None = None  # of a derived or projected event: the event at whose position it was made
 
 
 @dataclass(frozen=True)

@@ -97,38 +97,32 @@ def _held(bags: Bags, name: str, kind: alg.Kind) -> Any:
 
 def rows_over_all(query: alg.Query, matches: list[Candidate]) -> list[dict[str, Any]]:
     """One row per window and group, or one row in all; without either there is a row even of no match (R40)."""
-    groups: dict[tuple[Any, ...], list[Bags]] = {} if query.group_by or query.every_us else {(): []}
-    values: dict[tuple[Any, ...], list[Any]] = {(): []}
-    windows: dict[tuple[Any, ...], dict[str, Any]] = {(): {}}
+    is_grouped = query.group_by or query.every_us
+    members: dict[tuple[Any, ...], list[Bags]] = {} if is_grouped else {(): []}
+    known: dict[tuple[Any, ...], tuple[dict[str, Any], dict[ex.Expression, Any]]] = {} if is_grouped else {(): ({}, {})}
     for match in matches:
-        bags = match.bags
-        found = [interpret(one.expression, bags, {}) for one in query.group_by]
+        keys = {one.expression: interpret(one.expression, match.bags, {}) for one in query.group_by}
         window = _window(query.every_us, match)
-        key = (*window.values(), *map(group_key, found))
-        groups.setdefault(key, []).append(bags)
-        values.setdefault(key, found)
-        windows.setdefault(key, window)
-    rows = []
-    for key, members in groups.items():
-        known = dict(zip((one.expression for one in query.group_by), values[key], strict=True))
-        if query.having is None or _over(query.having, members, known) is True:
-            columns = {one.name: _over(one.expression, members, known) for one in query.returns}
-            rows.append(windows[key] | columns)
-    return rows
+        group = (*window.values(), *map(group_key, keys.values()))
+        members.setdefault(group, []).append(match.bags)
+        known.setdefault(group, (window, keys))
+    return [
+        window | {one.name: _over(one.expression, members[group], keys) for one in query.returns}
+        for group, (window, keys) in known.items()
+        if query.having is None or _over(query.having, members[group], keys) is True
+    ]
 
 
 def _window(every_us: int | None, match: Candidate) -> dict[str, Any]:
     """The columns of the window in which a match starts; windows are counted from 1970."""
-    if every_us is None:
-        return {}
-    assert match.first is not None
     first = match.first
+    if every_us is None or first is None:
+        return {}
     if isinstance(first.time, int):
         every = ticks(every_us)
         begin = first.ts - first.ts % every
         return {"window_start": begin, "window_end": begin + every}
-    into = first.ts % every_us
-    start = first.time - dt.timedelta(microseconds=into)
+    start = first.time - dt.timedelta(microseconds=first.ts % every_us)
     return {"window_start": start, "window_end": start + dt.timedelta(microseconds=every_us)}
 
 

@@ -60,12 +60,8 @@ def _is_consecutive(match: Candidate, position: Callable[[Event], int]) -> bool:
 
 def _takes_the_next(query: alg.Query, match: Candidate, events: list[Event]) -> bool:
     """R2, R45: between two events of the match, none that could have been bound in the second's place."""
-    conditions = [
-        conjunct
-        for node in query.pattern.walk()
-        if isinstance(node, alg.Filter)
-        for conjunct in ex.conjuncts(node.condition)
-    ]
+    filters = (node for node in query.pattern.walk() if isinstance(node, alg.Filter))
+    conditions = [conjunct for node in filters for conjunct in ex.conjuncts(node.condition)]
     walk = sorted(match.slots, key=lambda slot: (slot.event.local, slot.variable))
     for index in range(1, len(walk)):
         previous, slot = walk[index - 1], walk[index]
@@ -140,26 +136,17 @@ def _reported(output: Output, ordered: list[Candidate]) -> list[Candidate]:
     def last_position(match: Candidate) -> int:
         return _positions(match)[-1]
 
-    def end(match: Candidate) -> int:
-        return max(slot.event.ts for slot in match.slots)
-
-    def start(match: Candidate) -> int:
-        return min(slot.event.ts for slot in match.slots)
-
-    def size(match: Candidate) -> int:
-        return len(_positions(match))
-
     match output:
         case Output.FIRST_PER_START:
             return _best_of(ordered, first_position, lambda match: 0)
         case Output.FIRST_PER_END:
             return _best_of(ordered, last_position, lambda match: 0)
         case Output.LAST_PER_START:
-            return _best_of(ordered, first_position, end)
+            return _best_of(ordered, first_position, lambda match: max(slot.event.ts for slot in match.slots))
         case Output.LAST_PER_END:
-            return _best_of(ordered, last_position, start)
+            return _best_of(ordered, last_position, lambda match: min(slot.event.ts for slot in match.slots))
         case Output.LONGEST:
-            return _best_of(ordered, first_position, size)
+            return _best_of(ordered, first_position, lambda match: len(_positions(match)))
         case Output.ALL | Output.COUNT:
             return ordered
         case _:

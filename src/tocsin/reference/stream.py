@@ -47,6 +47,13 @@ def typed(rows: Rows, type_column: str) -> list[tuple[str | None, Row]]:
     return [(row.get(type_column), row) for row in rows]
 
 
+class Made(dict[str, Any]):
+    """The row of an event that no input holds: derived by an aggregate or a rule, or what a projection leaves."""
+
+    origin: Any = None  # of an emitted event: the rule and the match it comes from (R30)
+    read: Event | None = None  # of a derived or projected event: the event at whose position it was made
+
+
 def check_columns(rows: Rows, *, time: str, tie: Sequence[str], type_column: str) -> None:
     """Refuse names of columns that are no names, or that no row has."""
     by_type = isinstance(rows, Mapping)
@@ -175,6 +182,25 @@ def _as_json(value: Any) -> Any:
             return value.hex()
         case _:
             return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+def identity(event: Event) -> tuple[Any, ...]:
+    """What makes an event itself: its place in the stream, and when it is made its type, names and values (R24).
+
+    Events of one place compare in this order: the one that was read comes first.
+    """
+    if not isinstance(event.row, Made):
+        return (event.position,)
+    names = tuple(sorted(event.row))
+    values = tuple((canonical(_zeros_alike(event.row[name])), type(event.row[name]).__name__) for name in names)
+    return (event.position, repr(event.row.origin), event.type or "", names, values)
+
+
+def _zeros_alike(value: Any) -> Any:
+    """A value in which −0.0 is 0.0, as it is where values are compared."""
+    if isinstance(value, list):
+        return [_zeros_alike(one) for one in value]
+    return value + 0.0 if isinstance(value, float) else value
 
 
 def partitions(events: list[Event], partition: Partition) -> list[list[Event]]:

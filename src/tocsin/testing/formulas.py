@@ -6,9 +6,8 @@ They name only variables that are bound and attributes that are there, so that t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from random import Random
-from typing import Any, Protocol
+from typing import TypeVar
 
 from hypothesis import strategies as st
 
@@ -27,6 +26,7 @@ OPERATORS = (
     *("bind", "filter", "or", "and", "sequence", "sequence", "adjacent"),
     *("repeat", "repeat_adjacent", "project", "derive"),
 )
+T = TypeVar("T")
 NAMES = ("X", "Y", "Z")
 VALUES = ("s", "n", "m")
 SCHEMAS = {name: Schema.of(name, ATTRIBUTES) for name in TYPES}
@@ -49,46 +49,6 @@ def _binder() -> Binder:
 # --- formulas that mean something -----------------------------------------------------------------
 
 
-class Chooser(Protocol):
-    """Where the choices come from."""
-
-    def pick(self, options: Sequence[Any]) -> Any:
-        """One of several."""
-
-    def some(self, options: Sequence[Any], most: int) -> list[Any]:
-        """One to `most` different ones."""
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """Choices of Hypothesis, which shrink well but like extremes."""
-
-    draw: st.DrawFn
-
-    def pick(self, options: Sequence[Any]) -> Any:
-        """One of several."""
-        return self.draw(st.sampled_from(options))
-
-    def some(self, options: Sequence[Any], most: int) -> list[Any]:
-        """One to `most` different ones."""
-        return self.draw(st.lists(st.sampled_from(options), min_size=1, max_size=most, unique=True))
-
-
-@dataclass(frozen=True)
-class Seeded:
-    """Choices of a seeded generator, spread evenly: they find more matches."""
-
-    random: Random
-
-    def pick(self, options: Sequence[Any]) -> Any:
-        """One of several."""
-        return self.random.choice(options)
-
-    def some(self, options: Sequence[Any], most: int) -> list[Any]:
-        """One to `most` different ones."""
-        return self.random.sample(options, self.random.randint(1, min(most, len(options))))
-
-
 @st.composite
 def formulas(draw: st.DrawFn, *, operators: tuple[str, ...] = OPERATORS, max_depth: int = 3) -> ast.Formula:
     """A well-formed formula over the types A, B and C with the attributes k, x and v.
@@ -100,19 +60,25 @@ def formulas(draw: st.DrawFn, *, operators: tuple[str, ...] = OPERATORS, max_dep
     max_depth
         How deep operators nest. Every repetition may have a match for each subset of its events.
     """
-    chooser: Chooser = Seeded(Random(draw(SEEDS))) if draw(st.booleans()) else Drawn(draw)
-    return _formula(chooser, operators, max_depth)
+    # Choices of Hypothesis shrink well but like extremes; those of a seed are spread evenly and find more matches.
+    choose = Random(draw(SEEDS)) if draw(st.booleans()) else draw(st.randoms(use_true_random=False))
+    return _formula(choose, operators, max_depth)
 
 
-def _formula(choose: Chooser, operators: tuple[str, ...], depth: int) -> ast.Formula:
-    if depth == 0 or choose.pick((True, False, False, False, False)):
-        kind = choose.pick(LEAVES)
-        return (ast.NextOf if kind == "next" else ast.Event)(choose.pick(TYPES))
-    operator = choose.pick(operators)
+def _some(choose: Random, options: Sequence[T], most: int) -> list[T]:
+    """One to `most` different ones."""
+    return choose.sample(options, choose.randint(1, min(most, len(options))))
+
+
+def _formula(choose: Random, operators: tuple[str, ...], depth: int) -> ast.Formula:
+    if depth == 0 or choose.choice((True, False, False, False, False)):
+        kind = choose.choice(LEAVES)
+        return (ast.NextOf if kind == "next" else ast.Event)(choose.choice(TYPES))
+    operator = choose.choice(operators)
     part = _formula(choose, operators, depth - 1)
     match operator:
         case "bind":
-            return ast.Bind(part, choose.pick(NAMES))
+            return ast.Bind(part, choose.choice(NAMES))
         case "filter":
             return ast.Filter(part, condition(choose, held_by(part)))
         case "repeat":
@@ -125,8 +91,8 @@ def _formula(choose: Chooser, operators: tuple[str, ...], depth: int) -> ast.For
             return _derive(choose, part)
         case "and":
             # Two formulas drawn apart hardly ever find the same; most of the time one is a part of the other.
-            other = _formula(choose, operators, depth - 1) if choose.pick((True, False, False)) else part
-            if other is part and choose.pick((True, False)):
+            other = _formula(choose, operators, depth - 1) if choose.choice((True, False, False)) else part
+            if other is part and choose.choice((True, False)):
                 other = ast.Filter(part, condition(choose, held_by(part)))
             return ast.joined(ast.Both, part, other)
         case "or":
@@ -137,31 +103,31 @@ def _formula(choose: Chooser, operators: tuple[str, ...], depth: int) -> ast.For
             return ast.joined(ast.Adjacent, part, _formula(choose, operators, depth - 1))
 
 
-def _project(choose: Chooser, part: ast.Formula) -> ast.Formula:
+def _project(choose: Random, part: ast.Formula) -> ast.Formula:
     held = held_by(part)
     kept = []
-    for name in choose.some(sorted(held), 3):
+    for name in _some(choose, sorted(held), 3):
         known = sorted(attributes(name, held))
-        trimmed = bool(known) and choose.pick((True, False))
-        kept.append(ast.Kept(name, tuple(choose.some(known, 2)) if trimmed else None))
+        trimmed = bool(known) and choose.choice((True, False))
+        kept.append(ast.Kept(name, tuple(_some(choose, known, 2)) if trimmed else None))
     return ast.Project(part, tuple(kept))
 
 
-def _derive(choose: Chooser, part: ast.Formula) -> ast.Formula:
+def _derive(choose: Random, part: ast.Formula) -> ast.Formula:
     held = held_by(part)
     folds = []
-    for name in choose.some(VALUES, 2):
-        variable = choose.pick(sorted(held))
+    for name in _some(choose, VALUES, 2):
+        variable = choose.choice(sorted(held))
         known = attributes(variable, held)
         numbers = sorted(attribute for attribute, kind in known.items() if kind.is_number)
         ordered = sorted(attribute for attribute, kind in known.items() if kind.is_ordered)
         choices: list[tuple[str, str | None]] = [("count", None)]
         choices += [(function, one) for one in numbers for function in ("sum", "avg", "range")]
         choices += [(function, one) for one in ordered for function in ("min", "max", "first", "last", "count")]
-        function, attribute = choose.pick(choices)
-        distinct = attribute is not None and function in ("count", "sum") and choose.pick((True, False, False))
+        function, attribute = choose.choice(choices)
+        distinct = attribute is not None and function in ("count", "sum") and choose.choice((True, False, False))
         folds.append(ast.Fold(name, function, variable, () if attribute is None else (attribute,), distinct))
-    return ast.Derive(part, choose.pick((*NAMES, "W")), tuple(folds))
+    return ast.Derive(part, choose.choice((*NAMES, "W")), tuple(folds))
 
 
 def attributes(name: str, held: VariableSchemas) -> dict[str, DataType]:
@@ -175,43 +141,43 @@ def attributes(name: str, held: VariableSchemas) -> dict[str, DataType]:
     return found
 
 
-def condition(choose: Chooser, held: VariableSchemas) -> ex.Expression:
+def condition(choose: Random, held: VariableSchemas) -> ex.Expression:
     """A condition of FILTER over variables that hold this."""
-    atoms = [_atom(choose, held) for _ in range(choose.pick((1, 1, 2, 3)))]
-    if len(atoms) == 3 and choose.pick((True, False)):
+    atoms = [_atom(choose, held) for _ in range(choose.choice((1, 1, 2, 3)))]
+    if len(atoms) == 3 and choose.choice((True, False)):
         return ex.any_of(ex.all_of(*atoms[:2]), atoms[2])
-    return ex.all_of(*atoms) if choose.pick((True, False)) else ex.any_of(*atoms)
+    return ex.all_of(*atoms) if choose.choice((True, False)) else ex.any_of(*atoms)
 
 
-def _atom(choose: Chooser, held: VariableSchemas) -> ex.Expression:
-    name = choose.pick(sorted(held))
+def _atom(choose: Random, held: VariableSchemas) -> ex.Expression:
+    name = choose.choice(sorted(held))
     known = {attribute: kind for attribute, kind in attributes(name, held).items() if kind.is_ordered}
     if not known:
-        return ex.Every(name, ex.Comparison("=", ex.Literal(1), ex.Literal(choose.pick((1, 1, 2)))))
-    attribute = choose.pick(sorted(known))
-    if choose.pick((True, False, False, False)):
-        return ex.BagPredicate(choose.pick(list(ex.BagOrder)), name, (attribute,))
+        return ex.Every(name, ex.Comparison("=", ex.Literal(1), ex.Literal(choose.choice((1, 1, 2)))))
+    attribute = choose.choice(sorted(known))
+    if choose.choice((True, False, False, False)):
+        return ex.BagPredicate(choose.choice(list(ex.BagOrder)), name, (attribute,))
     predicate = _predicate(choose, name, attribute, known)
-    if choose.pick((True, False, False, False)):
+    if choose.choice((True, False, False, False)):
         predicate = ex.Not(predicate)
-    if choose.pick((True, False, False, False)):
-        other = _predicate(choose, name, choose.pick(sorted(known)), known)
-        predicate = ex.all_of(predicate, other) if choose.pick((True, False)) else ex.any_of(predicate, other)
+    if choose.choice((True, False, False, False)):
+        other = _predicate(choose, name, choose.choice(sorted(known)), known)
+        predicate = ex.all_of(predicate, other) if choose.choice((True, False)) else ex.any_of(predicate, other)
     return ex.Every(name, predicate)
 
 
-def _predicate(choose: Chooser, name: str, attribute: str, known: dict[str, DataType]) -> ex.Expression:
+def _predicate(choose: Random, name: str, attribute: str, known: dict[str, DataType]) -> ex.Expression:
     value = ex.Attribute(name, (attribute,))
     kind = known[attribute]
-    if kind.kind is Kind.NULL or choose.pick((True, False, False, False, False)):
-        return ex.IsNull(value, choose.pick((True, True, False)))
-    operator = choose.pick(("=", "!=", "<", "<=", ">", ">="))
+    if kind.kind is Kind.NULL or choose.choice((True, False, False, False, False)):
+        return ex.IsNull(value, choose.choice((True, True, False)))
+    operator = choose.choice(("=", "!=", "<", "<=", ">", ">="))
     if not kind.is_number:
-        return ex.Comparison(operator, value, ex.Literal(choose.pick(("p", "q"))))
+        return ex.Comparison(operator, value, ex.Literal(choose.choice(("p", "q"))))
     numbers = sorted(other for other, found in known.items() if found.is_number and other != attribute)
-    if numbers and choose.pick((True, False, False)):
-        return ex.Comparison(operator, value, ex.Attribute(name, (choose.pick(numbers),)))
-    return ex.Comparison(operator, value, ex.Literal(choose.pick((-1, 0, 1, 2, 3))))
+    if choose.choice((True, False, False)) and numbers:
+        return ex.Comparison(operator, value, ex.Attribute(name, (choose.choice(numbers),)))
+    return ex.Comparison(operator, value, ex.Literal(choose.choice((-1, 0, 1, 2, 3))))
 
 
 @st.composite
