@@ -273,8 +273,8 @@ def _held(node: Node) -> Holding:
             return _one_of([_held(part) for part in node.parts])
         case Both():
             parts = [_held(part) for part in node.parts]
-            limits = [part.most for part in parts if part.most is not None]
-            return Holding(parts[0].kinds, max(part.least for part in parts), min(limits, default=None))
+            known = [part.most for part in parts if part.most is not None]
+            return Holding(parts[0].kinds, max(part.least for part in parts), min(known, default=None))
         case Sequence() | Adjacent() | All():
             return _together([_held(part) for part in node.parts], may_share=isinstance(node, All))
         case Repeat(least=least, most=most):
@@ -310,8 +310,13 @@ def _one_of(parts: list[Holding]) -> Holding:
         for name, kind in part.kinds.items():
             named.setdefault(name, []).append(kind)
     kinds = {name: _merged(present, len(parts)) for name, present in named.items()}
-    limits = [part.most for part in parts if part.most is not None]
-    return Holding(kinds, min(part.least for part in parts), max(limits) if len(limits) == len(parts) else None)
+    return Holding(kinds, min(part.least for part in parts), _limit(parts, max))
+
+
+def _limit(parts: list[Holding], joined: Callable[[list[int]], int]) -> int | None:
+    """The most that parts hold, joined; None if one of them has no limit."""
+    known = [part.most for part in parts if part.most is not None]
+    return joined(known) if len(known) == len(parts) else None
 
 
 def _together(parts: list[Holding], *, may_share: bool) -> Holding:
@@ -321,8 +326,7 @@ def _together(parts: list[Holding], *, may_share: bool) -> Holding:
             # A name twice in a sequence is a bag union (ACEL, R35); SASE+ has refused it before.
             kinds[name] = kind if name not in kinds else _bag_union(kinds[name], kind)
     least = max(part.least for part in parts) if may_share else sum(part.least for part in parts)
-    limits = [part.most for part in parts if part.most is not None]
-    return Holding(kinds, least, sum(limits) if len(limits) == len(parts) else None)
+    return Holding(kinds, least, _limit(parts, sum))
 
 
 def _repeated(copy: Holding, least: int, most: int | None) -> Holding:
@@ -367,16 +371,10 @@ def ordered_by_ties(query: Query) -> Query:
 
 def compares_ties(node: Node) -> bool:
     """Whether a pattern compares tie columns to see which of two events comes first."""
-    ordered: list[Sequence | Repeat | Bound] = []
-    for each in node.walk():
-        match each:
-            case Sequence() | Repeat():
-                ordered.append(each)
-            case Around():
-                ordered += [*each.lower, *each.upper]
-            case _:
-                continue
-    return any(each.order is Order.TIES for each in ordered)
+    nodes = list(node.walk())
+    orders = [each.order for each in nodes if isinstance(each, Sequence | Repeat)]
+    orders += [bound.order for each in nodes if isinstance(each, Around) for bound in each.lower + each.upper]
+    return Order.TIES in orders
 
 
 def _ordered(node: Node) -> Node:

@@ -99,7 +99,7 @@ def months(transfers: int, *, days: int = 60, seed: int = 1, cases: int | None =
             {"ts": columns["ts"], "id": np.arange(1, len(order) + 1)} | {n: columns[n] for n in usual if n != "ts"}
         ),
         _claims(chance, columns["ts"], frauds, ids, days),
-        Columns(zip(("originator", "destination"), _divided(routes, accounts), strict=True)),
+        Columns(originator=routes // accounts, destination=routes % accounts),
         {name: ids[rows] for name, rows in frauds.cases().items()},
         {name: np.unique(np.array(some)) for name, some in frauds.mules.items()},
     )
@@ -119,10 +119,6 @@ def _routes(chance: np.random.Generator, accounts: int, hubs: int) -> Integers:
 def _skewed(chance: np.random.Generator, number: int, size: int) -> Integers:
     """Numbers below `number`, the first ones much more often: as one over their rank, roughly."""
     return np.minimum((number ** chance.random(size)).astype(np.int64), number) - 1
-
-
-def _divided(routes: Integers, accounts: int) -> tuple[Integers, Integers]:
-    return routes // accounts, routes % accounts
 
 
 def _usual(
@@ -146,11 +142,10 @@ def _usual(
     sender = hubs + (chance.random(unknown) ** 1.5 * people).astype(np.int64)
     receiver = hubs + (sender - hubs + chance.integers(1, people, size=unknown)) % people
     route[is_unknown] = sender * accounts + receiver
-    originator, destination = _divided(route, accounts)
     return {
         "ts": _times(chance, number, days),
-        "originator": originator,
-        "destination": destination,
+        "originator": route // accounts,
+        "destination": route % accounts,
         "amount": np.maximum(1, np.exp(chance.normal(3.9, 1.1, size=number))).astype(np.int64),
     }
 

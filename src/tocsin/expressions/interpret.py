@@ -91,24 +91,16 @@ def offset_of(index: ex.Index) -> int | None:
 def _finder(reference: tuple[str, ex.Index]) -> Callable[[Bags, Choice], Event | None]:
     variable, index = reference
     offset = offset_of(index)
-    if offset is not None:
-        ahead = offset
-
-        def running(bags: Bags, choice: Choice) -> Event | None:
-            bag = bags.get(variable, ())
-            place = choice.get(variable, 1) + ahead
-            return bag[place - 1] if 0 < place <= len(bag) else None
-
-        return running
     if index is ex.Edge.LAST:
         return lambda bags, choice: bag[-1] if (bag := bags.get(variable)) else None
-    number = index.number if isinstance(index, ex.Fixed) else 1
+    fixed = index.number if isinstance(index, ex.Fixed) else 1
 
-    def fixed(bags: Bags, choice: Choice) -> Event | None:
+    def find(bags: Bags, choice: Choice) -> Event | None:
         bag = bags.get(variable, ())
-        return bag[number - 1] if 0 < number <= len(bag) else None
+        place = fixed if offset is None else choice.get(variable, 1) + offset
+        return bag[place - 1] if 0 < place <= len(bag) else None
 
-    return fixed
+    return find
 
 
 def index_classes(references: Iterable[Any]) -> list[set[str]]:

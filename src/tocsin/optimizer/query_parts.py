@@ -38,20 +38,8 @@ def is_free(query: alg.Query) -> bool:
 
 def is_filter(query: alg.Query) -> bool:
     """Whether a match is one event that nothing else decides about."""
-    has_absence = any(True for _ in alg.absences_in(query.pattern))
-    return is_free(query) and not has_absence and _is_one_event(query.pattern)
-
-
-def _is_one_event(node: alg.Node) -> bool:
-    match node:
-        case alg.Event():
-            return True
-        case alg.Any():
-            return all(map(_is_one_event, node.parts))
-        case alg.Within() | alg.Filter():
-            return _is_one_event(node.part)
-        case _:
-            return False
+    of_one_event = alg.Event | alg.Any | alg.Within | alg.Filter
+    return is_free(query) and all(isinstance(node, of_one_event) for node in query.pattern.walk())
 
 
 def map_nodes(node: alg.Node, change: Callable[[alg.Node], alg.Node]) -> alg.Node:
@@ -348,12 +336,9 @@ def constant_integer(node: ex.Expression) -> int | None:
 def alone(conjunct: ex.Expression) -> str | None:
     """The variable of a conjunct that every event of it decides by itself, without calling what only Python knows."""
     names = ex.variables_in(conjunct)
-    references = list(ex.references_in(conjunct))
-    if len(names) != 1 or ex.has_aggregate(conjunct) or not references:
+    if len(names) != 1 or not is_plain_choice(conjunct) or any(map(only_in_python, conjunct.walk())):
         return None
-    if any(map(only_in_python, conjunct.walk())):
-        return None
-    return next(iter(names)) if all(reference.index is ex.Each.PLAIN for reference in references) else None
+    return next(iter(names))
 
 
 def is_pythons(node: ex.Expression) -> bool:

@@ -240,13 +240,13 @@ class Statistics:
             for name, one in self.types.items()
         ]
         parts = [table(("type", "events", "rate", "from", "to"), rows)]
+        shares: list[tuple[str, ...]]
         if self.selectivity:
-            shares: list[tuple[str, ...]] = [(name, percent(share)) for name, share in self.selectivity.items()]
+            shares = [(name, percent(share)) for name, share in self.selectivity.items()]
             parts.append(table(("variable", "selectivity"), shares))
         if self.pairs:
-            parts.append(
-                table(("condition", "selectivity"), [(text, percent(one)) for text, one in self.pairs.items()])
-            )
+            shares = [(text, percent(share)) for text, share in self.pairs.items()]
+            parts.append(table(("condition", "selectivity"), shares))
         parts.append("\n".join(self._notes()))
         return "\n\n".join(parts)
 

@@ -6,7 +6,6 @@ what may occur in them, so that an engine is tested on all it claims and nothing
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -104,20 +103,18 @@ def _elements(draw: st.DrawFn, names: list[str], features: Features, depth: int)
         quantifier = draw(_quantifiers(features)) if features.iteration and draw(st.integers(0, 2)) == 0 else None
         return ast.Event(draw(st.sampled_from(TYPES)), names[0], quantifier)
     cut = draw(st.integers(1, len(names) - 1))
-    operator = draw(st.sampled_from([ast.Operator.SEQ, ast.Operator.SEQ, ast.Operator.AND, ast.Operator.OR]))
+    operator = draw(st.sampled_from([ast.Operator.SEQ, *ast.Operator]))
     is_timed = features.timeouts and depth == 0
     operator = ast.Operator.SEQ if is_timed else operator
     groups = [names[:cut], names[cut:]]
     if operator is ast.Operator.OR and draw(st.integers(0, 3)) == 0:
-        groups = [names, names]  # both branches bind the same names
-        if depth > 0:
-            groups = [names[:cut], names[cut:]]
+        groups = [names, names] if depth == 0 else groups  # both branches bind the same names
     parts = [draw(_elements(group, features, depth + 1)) for group in groups]
     if features.absence and operator is ast.Operator.SEQ and draw(st.integers(0, 1)):
         event = ast.Event(draw(st.sampled_from(TYPES)), f"n{depth}{names[0]}")
         parts.insert(draw(st.integers(0, len(parts))), ast.Negation(event))
     quantifier = None
-    guarded = any(isinstance(part, ast.Negation) for part in parts) or _has_edge_absence_in(parts)
+    guarded = any(map(_has_edge_absence, parts))
     may_iterate = not guarded or (features.guarded_iteration and _is_closed(ast.Composite(operator, tuple(parts))))
     if features.iteration and may_iterate and not is_timed and draw(st.integers(0, 1 if guarded else 5)) == 0:
         quantifier = draw(_quantifiers(features))
@@ -145,28 +142,14 @@ def _is_there(element: ast.Element) -> bool:
 
 
 def _quantifiers(features: Features) -> st.SearchStrategy[ast.Quantifier]:
-    longer = [ast.Quantifier(3, 3), ast.Quantifier(4, 4), ast.Quantifier(2, 4)] if features.guarded_iteration else []
-    return st.sampled_from(
-        [
-            ast.Quantifier(1, None),
-            ast.Quantifier(0, None),
-            ast.Quantifier(0, 1),
-            ast.Quantifier(2, 2),
-            ast.Quantifier(1, 2),
-            ast.Quantifier(0, 2),
-            ast.Quantifier(2, None),
-            *longer,
-        ]
-    )
-
-
-def _has_edge_absence_in(parts: Sequence[ast.Element]) -> bool:
-    return any(_has_edge_absence(part) for part in parts)
+    often = [(1, None), (0, None), (0, 1), (2, 2), (1, 2), (0, 2), (2, None)]
+    often += [(3, 3), (4, 4), (2, 4)] if features.guarded_iteration else []
+    return st.sampled_from([ast.Quantifier(least, most) for least, most in often])
 
 
 def _has_edge_absence(element: ast.Element) -> bool:
     """Whether a NOT might lie at an edge; any NOT might, when its neighbours are optional."""
-    return any(True for _ in ast.negated_in(element))
+    return any(ast.negated_in(element))
 
 
 def _positive(element: ast.Element) -> dict[str, bool]:
@@ -225,17 +208,7 @@ def _references(draw: st.DrawFn, kinds: dict[str, bool], attribute: str) -> ex.A
     return ex.Attribute(name, (attribute,), index)
 
 
-INDICES: list[ex.Index] = [
-    ex.Each.PLAIN,
-    ex.Each.NEXT,
-    ex.Running("i"),
-    ex.Running("i", -1),
-    ex.Edge.FIRST,
-    ex.Edge.LAST,
-    ex.Fixed(2),
-]
-
-
+INDICES: list[ex.Index] = [ex.Each.PLAIN, ex.Each.NEXT, ex.Running("i"), ex.Running("i", -1), *ex.Edge, ex.Fixed(2)]
 COMPARISONS = st.sampled_from([">=", "<=", "!=", "<", ">", "="])
 
 
@@ -274,17 +247,12 @@ def _numbers(draw: st.DrawFn, kinds: dict[str, bool]) -> ex.Expression:
             return draw(_references(kinds, "v"))
         case 3:
             inner = draw(_references(kinds, "x"))
-            return draw(
-                st.sampled_from(
-                    [
-                        ex.Call("abs", (inner,)),
-                        ex.Call("coalesce", (inner, ex.Literal(0))),
-                        ex.Negative(inner),
-                        ex.Case(((ex.IsNull(inner), ex.Literal(1)),), inner),
-                        ex.Call("greatest", (inner, ex.Literal(1))),
-                    ]
-                )
-            )
+            forms: list[ex.Expression] = [
+                *(ex.Call("abs", (inner,)), ex.Call("coalesce", (inner, ex.Literal(0))), ex.Negative(inner)),
+                ex.Case(((ex.IsNull(inner), ex.Literal(1)),), inner),
+                ex.Call("greatest", (inner, ex.Literal(1))),
+            ]
+            return draw(st.sampled_from(forms))
         case _:
             return draw(_references(kinds, "x"))
 
@@ -330,10 +298,7 @@ def _with_returns(draw: st.DrawFn, query: ast.Query, positive: dict[str, bool], 
         name = draw(st.sampled_from(sorted(positive)))
         choices: list[ex.Expression] = [ex.Variable(name), ex.Attribute(name, ("x",))]
         if not positive[name]:
-            choices += [
-                ex.Arithmetic("+", ex.Attribute(name, ("x",)), ex.Literal(1)),
-                ex.Attribute(name, ("k",)),
-            ]
+            choices += [ex.Arithmetic("+", choices[1], ex.Literal(1)), ex.Attribute(name, ("k",))]
         if features.aggregates:
             choices.append(draw(_aggregates(sorted(positive))))
         columns.append(ast.Column(draw(st.sampled_from(choices)), f"c{number}"))
