@@ -68,6 +68,8 @@ def test_the_limit_holds_for_programs_and_for_their_modules():
 def test_the_limit_can_be_raised_and_is_a_number():
     text = "PATTERN A a -- " + "x" * LONGEST_TEXT
     assert tocsin.pattern(text, max_text=2 * LONGEST_TEXT).query.variables.keys() == {"a"}
+    program = "template A { x : Integer } rule R where a : A when then -- " + "x" * LONGEST_TEXT
+    assert tocsin.rules(program, max_text=2 * LONGEST_TEXT)
     for wrong in (0, -5, True, "1 MB", None):
         with pytest.raises(InvalidOptionError):
             tocsin.pattern("PATTERN A a", max_text=wrong)

@@ -38,13 +38,14 @@ def grammar(language: str, start: str = "query") -> Lark:
     )
 
 
-def refuse_long(source: Source, longest: int = LONGEST_TEXT) -> None:
-    """Refuse a text that is too long, before anything is read of it."""
-    if len(source.text) > longest:
+def source_of(text: str, name: str, longest: int = LONGEST_TEXT) -> Source:
+    """A text by the name that messages quote; one that is too long is refused before anything is read of it."""
+    if len(text) > longest:
         raise TextTooLongError(
-            f"The text {source.name} has {len(source.text):,} characters; at most {longest:,} are allowed.",
+            f"The text {name} has {len(text):,} characters; at most {longest:,} are allowed.",
             hint="split it into several queries, keep large lists in a table or column, or raise `max_text=`.",
         )
+    return Source(text, name)
 
 
 def refuse_deep_nesting(tree: Tree[Token], source: Source) -> None:

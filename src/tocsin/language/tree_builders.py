@@ -23,7 +23,7 @@ from tocsin.errors import Advice, QuerySyntaxError, TextTooLongError, nearest
 from tocsin.language import ast, durations
 from tocsin.language import expressions as ex
 from tocsin.language.functions import AGGREGATES
-from tocsin.language.grammars import LONGEST_TEXT, MOST_NODES, grammar, is_larger, refuse_deep_nesting, refuse_long
+from tocsin.language.grammars import MOST_NODES, grammar, is_larger, refuse_deep_nesting
 from tocsin.language.messages import Habit, Situation, explain
 from tocsin.language.user_defined import Monoids
 from tocsin.source import Place, Source
@@ -348,10 +348,9 @@ class ClauseBuilder(ExpressionBuilder):
     every = clause("EVERY", "every", lambda size, where: ast.Window(size.microseconds, where=where))
 
 
-def read(builder: ExpressionBuilder, start: str, kind: type[T], longest: int = LONGEST_TEXT) -> T:
+def read(builder: ExpressionBuilder, start: str, kind: type[T]) -> T:
     """The tree that a builder makes of its text, read as a rule of its grammar."""
     source = builder._source
-    refuse_long(source, longest)
     try:
         tree = grammar(builder._language, builder._start).parse(source.text, start=start)
     except UnexpectedInput:

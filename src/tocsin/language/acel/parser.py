@@ -15,10 +15,10 @@ from tocsin.language import expressions as ex
 from tocsin.language.acel import ast
 from tocsin.language.acel.habits import HABITS, Situation
 from tocsin.language.functions import AGGREGATES
-from tocsin.language.grammars import LONGEST_TEXT, first_below, nested_too_deep
+from tocsin.language.grammars import LONGEST_TEXT, first_below, nested_too_deep, source_of
 from tocsin.language.tree_builders import ClauseBuilder, placed, plain, read, unquoted_name, without_tokens
 from tocsin.language.user_defined import Monoids
-from tocsin.source import Place, Source
+from tocsin.source import Place
 
 BAG_PREDICATES = {order.value: order for order in ex.BagOrder}
 
@@ -160,7 +160,7 @@ def parse(
     >>> parse("SELL AS s ; BUY+").formula
     Sequence(parts=(Bind(part=Event(type='SELL'), variable='s'), Repeat(part=Event(type='BUY'))))
     """
-    query = read(FormulaBuilder(Source(text, name), monoids), "query", ast.Query, max_text)
+    query = read(FormulaBuilder(source_of(text, name, max_text), monoids), "query", ast.Query)
     # Signs in a row, `A+@+@+…`, nest a formula without any bracket.
     deep = first_below([query.formula], ast.Formula.children)
     if deep is not None:

@@ -18,7 +18,7 @@ from tocsin.errors import did_you_mean
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.language.ast import Quantifier, Selection
-from tocsin.language.grammars import LONGEST_TEXT, refuse_long
+from tocsin.language.grammars import LONGEST_TEXT, source_of
 from tocsin.language.partelang import ast
 from tocsin.language.partelang.habits import HABITS, Situation, without_comments
 from tocsin.language.tree_builders import ExpressionBuilder, placed, plain, read, syntax_error, unquoted_name
@@ -163,8 +163,7 @@ def parse(text: str, name: str = "<rules>", *, max_text: int = LONGEST_TEXT) -> 
     >>> program.rules[0].patterns[0].variable
     'a'
     """
-    source = Source(text, name)
-    refuse_long(source, max_text)
+    source = source_of(text, name, max_text)
     try:
         return _program(source)
     except errors.QuerySyntaxError as first:

@@ -11,7 +11,7 @@ from lark.tree import Meta
 
 from tocsin.language import ast
 from tocsin.language import expressions as ex
-from tocsin.language.grammars import LONGEST_TEXT
+from tocsin.language.grammars import LONGEST_TEXT, source_of
 from tocsin.language.sase.habits import HABITS
 from tocsin.language.sase.words import SELECTIONS, Situation
 from tocsin.language.tree_builders import (
@@ -25,7 +25,6 @@ from tocsin.language.tree_builders import (
     without_tokens,
 )
 from tocsin.language.user_defined import Monoids
-from tocsin.source import Source
 
 
 def after_match(skip: ast.Skip) -> Any:
@@ -85,7 +84,7 @@ def parse(
     >>> [part.variable for part in query.pattern.parts]
     ['a', 'b']
     """
-    return read(QueryBuilder(Source(text, name), monoids), "query", ast.Query, max_text)
+    return read(QueryBuilder(source_of(text, name, max_text), monoids), "query", ast.Query)
 
 
 def parse_expression(text: str, name: str = "<expression>") -> ex.Expression:
@@ -94,4 +93,4 @@ def parse_expression(text: str, name: str = "<expression>") -> ex.Expression:
     >>> parse_expression("b[i-1].x")
     Attribute(variable='b', path=('x',), index=Running(letter='i', offset=-1))
     """
-    return read(QueryBuilder(Source(text, name)), "expression", ex.Expression)
+    return read(QueryBuilder(source_of(text, name)), "expression", ex.Expression)
