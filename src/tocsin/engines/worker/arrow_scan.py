@@ -78,15 +78,15 @@ class _Group:
 
     type: str | None
     time: str
-    table: pa.Table
+    columns: Mapping[str, pa.ChunkedArray]  # of a table they would be listed anew for each column
     rows: Sequence[Row]
     flags: Sequence[int]
 
     def column(self, attribute: str, dtype: pa.DataType) -> pa.Array:
         """An attribute in a type, times as integers in microseconds; NULL where there is none."""
-        if attribute not in self.table.column_names or not self.rows:  # a type that nobody reads may be any
+        if attribute not in self.columns or not self.rows:  # a type that nobody reads may be any
             return pa.nulls(len(self.rows), dtype)
-        column = self.table.column(attribute).combine_chunks()
+        column = self.columns[attribute].combine_chunks()
         if pa.types.is_date(column.type) and pa.types.is_integer(dtype):
             column = column.cast(pa.timestamp("us"))
         return column if column.type == dtype else column.cast(dtype, safe=False)
@@ -100,7 +100,7 @@ class _Group:
         size = len(self.rows)
         if content.types is not None and self.type not in content.types:
             return np.zeros(size, np.int64)
-        attributes: Sequence[str] = self.table.column_names
+        attributes: Sequence[str] = list(self.columns)
         if isinstance(content, TrimmedDigest):
             attributes = content.attributes
         elif content.id is not None and content.id in attributes:
@@ -148,7 +148,9 @@ class _Scan:
                 kept.append(number)
                 rows.append(row)
                 flags.append(bits)
-        return _Group(events.type, events.time, table.take(pa.array(kept, pa.int64())), rows, flags)
+        taken = table.take(pa.array(kept, pa.int64()))
+        columns = dict(zip(taken.column_names, taken.columns, strict=True))
+        return _Group(events.type, events.time, columns, rows, flags)
 
     def _bits(self) -> list[int]:
         """The flags of events, and the numbers of their types."""
