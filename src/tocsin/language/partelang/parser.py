@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -167,7 +166,7 @@ def parse(text: str, name: str = "<rules>", *, max_text: int = LONGEST_TEXT) -> 
     try:
         return _program(source)
     except errors.QuerySyntaxError as first:
-        found = [problem for start, part in _parts(source) if (problem := _problem(part, source, start)) is not None]
+        found = _problems(source)
         errors.raise_all(found if len(found) > 1 else [first])
         raise
 
@@ -180,24 +179,19 @@ def _program(source: Source) -> ast.Program:
     return program
 
 
-def _parts(source: Source) -> Iterator[tuple[int, Source]]:
-    """The declarations of a text one by one, each with where it begins."""
-    text = source.text
-    starts = [found.start() for found in DECLARATION.finditer(without_comments(text))]
+def _problems(source: Source) -> list[errors.QuerySyntaxError]:
+    """The first error of each declaration, at its place in the whole text."""
+    text, found = source.text, []
+    starts = [declaration.start() for declaration in DECLARATION.finditer(without_comments(text))]
     for start, end in pairwise([*starts, len(text)]):
-        yield start, Source(text[start:end].rstrip(), source.name)
-
-
-def _problem(part: Source, whole: Source, start: int) -> errors.QuerySyntaxError | None:
-    """The error in a part, at its place in the whole."""
-    try:
-        _program(part)
-    except errors.QuerySyntaxError as error:
-        error.where = _moved(error.where, whole, start)
-        if error.also is not None:
-            error.also = (error.also[0], _moved(error.also[1], whole, start))
-        return error
-    return None
+        try:
+            _program(Source(text[start:end].rstrip(), source.name))
+        except errors.QuerySyntaxError as error:
+            error.where = _moved(error.where, source, start)
+            if error.also is not None:
+                error.also = (error.also[0], _moved(error.also[1], source, start))
+            found.append(error)
+    return found
 
 
 def _moved(place: Where, whole: Source, start: int) -> Where:
