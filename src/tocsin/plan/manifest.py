@@ -352,17 +352,15 @@ def needed(query: alg.Query, attributes: Needs, id: str | None = None) -> dict[s
     with an `id` column that one is, of every variable. Last comes `POSITION`, where the result asks which event is the
     first or the last of all matches.
     """
-    outputs = [returned.expression for returned in (*query.returns, *query.group_by)]
-    outputs += [query.having] if query.having is not None else []
     if not query.returns:
         return {name: tuple(attributes[name]) for name in query.variables}
     found: dict[str, set[str]] = {}
-    for output in outputs:
+    for output in query.outputs:
         _collect(output, attributes, found)
     if id is not None:
         for name in query.variables:
             found.setdefault(name, set()).add(id)
-    placed = _placed(outputs) if query.over_all_matches else frozenset()
+    placed = _placed(query.outputs) if query.over_all_matches else frozenset()
     return {
         name: tuple(attribute for attribute in attributes[name] if attribute in found[name])
         + (POSITION,) * (name in placed)

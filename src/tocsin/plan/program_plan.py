@@ -32,7 +32,7 @@ from tocsin.options import Options
 from tocsin.plan.codec import decode, encode, reading
 from tocsin.plan.plan import Plan
 from tocsin.plan.prepare import bounded, prepare, rewritten
-from tocsin.plan.rule_plan import RulePlan, Stratum, asks_frame, conditions_of, groups_of
+from tocsin.plan.rule_plan import RulePlan, Stratum, asked_frames, groups_of
 from tocsin.plan.strategies import AGGREGATE, JOIN, KERNEL, unsupported
 from tocsin.plan.strategy import CONTIGUOUS, LOCALLY, ON_SPARK
 
@@ -58,16 +58,15 @@ def refused(rule: Rule, engine: str, strategy: str = "auto") -> UnsupportedError
 
 def refused_on_streams(rule: Rule, emitted: Collection[str]) -> UnsupportedError | None:
     """The first construct of a rule that does not run on a stream, or None; `emitted` are the types that rules emit."""
-    for condition in conditions_of(rule):
-        for asked in (node for node in condition.walk() if asks_frame(node)):
-            kind = next((rule.types[name] for name in ex.variables_in(asked) if rule.types[name] in emitted), None)
-            if kind is not None:
-                return UnsupportedError(
-                    f"The rule `{rule.name}` asks a table that is a DataFrame about `{kind}`, which rules emit: on a "
-                    "stream nobody can join what is found in a worker.",
-                    gap=Gaps.TABLE_OF_EMITTED_EVENTS,
-                    where=rule.where,
-                )
+    for asked in asked_frames(rule):
+        kind = next((rule.types[name] for name in ex.variables_in(asked) if rule.types[name] in emitted), None)
+        if kind is not None:
+            return UnsupportedError(
+                f"The rule `{rule.name}` asks a table that is a DataFrame about `{kind}`, which rules emit: on a "
+                "stream nobody can join what is found in a worker.",
+                gap=Gaps.TABLE_OF_EMITTED_EVENTS,
+                where=rule.where,
+            )
     return None
 
 

@@ -25,11 +25,10 @@ def asks_frame(node: ex.Expression) -> bool:
     return isinstance(node, rx.InTable) and node.table.rows is None
 
 
-def conditions_of(rule: Rule) -> Iterator[ex.Expression]:
-    """The conjuncts of a rule's conditions."""
-    for node in rule.query.pattern.walk():
-        if isinstance(node, alg.Filter | alg.Around) and node.condition is not None:
-            yield from ex.conjuncts(node.condition)
+def asked_frames(rule: Rule) -> Iterator[ex.Expression]:
+    """The expressions of a rule's conditions that ask a DataFrame."""
+    parts = (part for condition in alg.conditions_in(rule.query.pattern) for part in condition.walk())
+    return filter(asks_frame, parts)
 
 
 def _can_share(rule: Rule) -> bool:
@@ -40,12 +39,9 @@ def _can_share(rule: Rule) -> bool:
     reach = reach_of(rule.query)
     if reach.needs_order or reach.compares_ties or reach.counts_every_event or rule.query.over_all_matches:
         return False
-    emitted = (value for emit in rule.emits for value in (emit.at, *(value for _, value in emit.values)))
-    return (
-        width_us(reach) is not None
-        and not any(asks_frame(part) for condition in conditions_of(rule) for part in condition.walk())
-        and not any(is_pythons(part) for value in emitted for part in value.walk())
-    )
+    values = (value for emit in rule.emits for value in (emit.at, *(value for _, value in emit.values)))
+    is_computed = any(is_pythons(part) for value in values for part in value.walk())
+    return width_us(reach) is not None and not is_computed and next(asked_frames(rule), None) is None
 
 
 def _has_other_keys(query: alg.Query, schemas: Mapping[str, Schema]) -> bool:

@@ -8,7 +8,7 @@ rules and values that Python computes are found here, so that each strategy refu
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar
 
@@ -59,14 +59,8 @@ def foreign_expression(query: alg.Query) -> tuple[str, Where] | None:
     >>> foreign_expression(alg.Query(one))
     ('The predicate `A[x]` of a FILTER', None)
     """
-    for expression in query.expressions():
-        for node in expression.walk():
-            match node:
-                case ex.Every() | ex.BagPredicate():
-                    return f"The predicate `{print_expression(node)}` of a FILTER", node.where
-                case _:
-                    continue
-    return None
+    found = _first(query.expressions(), lambda node: isinstance(node, ex.Every | ex.BagPredicate))
+    return None if found is None else (f"The predicate `{print_expression(found)}` of a FILTER", found.where)
 
 
 def of_rules(query: alg.Query, engine: str) -> tuple[Gaps, str, Where] | None:
@@ -104,19 +98,18 @@ def only_in_kernels(query: alg.Query) -> tuple[str, Where] | None:
         return "`all` of a rule", node.where
     if query.unordered:
         return "`unordered`", query.pattern.where
-    for expression in query.conditions():
-        for part in expression.walk():
-            if isinstance(part, OF_RULES):
-                return f"`{print_expression(part)}` of a rule", part.where
-    return None
+    found = _first(query.conditions(), lambda node: isinstance(node, OF_RULES))
+    return None if found is None else (f"`{print_expression(found)}` of a rule", found.where)
 
 
 def of_python(query: alg.Query) -> tuple[str, Where] | None:
     """The first value that Python computes and joins do not, in words, and its place."""
-    for expression in query.expressions():
-        for node in filter(is_pythons, expression.walk()):
-            return f"`{print_expression(node)}`", node.where
-    return None
+    found = _first(query.expressions(), is_pythons)
+    return None if found is None else (f"`{print_expression(found)}`", found.where)
+
+
+def _first(expressions: Iterable[ex.Expression], wanted: Callable[[ex.Expression], bool]) -> ex.Expression | None:
+    return next((node for expression in expressions for node in expression.walk() if wanted(node)), None)
 
 
 # --- strategies -----------------------------------------------------------------------------------

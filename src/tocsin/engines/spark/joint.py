@@ -6,8 +6,8 @@ row is sent once to every group that has a use for it, in the same shuffle, so t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
@@ -31,38 +31,57 @@ from tocsin.kernels.nested_loops import Kernel
 from tocsin.kernels.reach import width_us
 from tocsin.kernels.shared import common
 from tocsin.language import expressions as ex
+from tocsin.options import Options
 from tocsin.plan import manifest as names
 from tocsin.plan.choose_columns import manifest_of
-from tocsin.plan.manifest import Manifest, Reader
+from tocsin.plan.manifest import Layout, Manifest, Reader
 from tocsin.plan.rule_plan import Key, groups_of
 
 
-@dataclass(frozen=True)
-class Searched:
-    """The matches of all members, each in its row."""
+class Places:
+    """The columns of a result that several searches share: each variable has one, those of one type share theirs."""
 
-    # `__tocsin_rule`, `__tocsin_start` and `__tocsin_end` in microseconds, the two halves of `match_id`, and
-    # `__tocsin_v0` … for the variables
-    frame: DataFrame
-    kinds: tuple[T.DataType, ...]
-    # by number of the member, its variables: the number of the column that holds each, and its attributes
-    places: Mapping[int, Mapping[str, tuple[int, Shape]]]
+    def __init__(self) -> None:
+        self.kinds: list[T.DataType] = []  # the types of the columns
+        # by number of the search, its variables: the number of the column that holds each, and its attributes
+        self.of: dict[int, Mapping[str, tuple[int, Shape]]] = {}
+
+    def add(self, number: int, inputs: Inputs, layout: Layout, shape: Mapping[str, Shape]) -> tuple[int, ...]:
+        """Add the variables of a search; return the numbers of their columns."""
+        kinds = [variable_type(inputs, gathered, shape[gathered.name]) for gathered in layout.gathered]
+        own = placed(kinds, self.kinds)
+        self.of[number] = dict(zip(shape, zip(own, shape.values(), strict=True), strict=True))
+        return own
+
+    @property
+    def schema(self) -> T.StructType:
+        """The columns of matches: the search, their interval in microseconds, two halves of their id, the variables."""
+        schema = T.StructType().add(RULE, T.IntegerType())
+        for name in HALVES:
+            schema = schema.add(name, T.LongType())
+        for place, kind in enumerate(self.kinds):
+            schema = schema.add(names.variable(place), kind)
+        return schema
+
+    def bindings(self, number: int, rule: Rule) -> dict[str, Binding | Bag]:
+        """The bindings of a rule's variables, for expressions over its matches."""
+        held = self.of[number]
+        shapes = {name: shape for name, (_, shape) in held.items()}
+        return bindings_of(rule.query, shapes, [place for place, _ in held.values()])
 
 
 def search(
     readers: Mapping[int, Reader[Kernel]],
     inputs: Inputs,
     parts: Sequence[Part],
-    *,
-    most: int,
-    memory: int,
-    mixed: Sequence[Mixed] = (),
-    kinds: Iterable[T.DataType] = (),
-) -> Searched:
+    mixed: Sequence[Mixed],
+    places: Places,
+    options: Options,
+) -> DataFrame:
     """Find the matches of all searches in events of these parts, and pass on those that were found before.
 
-    `readers` are the searches by the number of their matches in the result; `mixed` are DataFrames with the events of
-    several parts, earlier matches among them, and `kinds` the types of their variables.
+    `readers` are the searches by the number of their matches in the result, whose columns `places` has; `mixed` are
+    DataFrames with the events of several parts, earlier matches among them.
     """
     given = [reader.search for reader in readers.values()]
     of_group, group_keys = groups_of([kernel.query.partition.attributes for kernel in given])
@@ -78,28 +97,13 @@ def search(
     make_ready_for_python(frame)
     before = F.col(names.PASSED_ON).getField(names.FIRST_HALF) if scan.passes_on else None
     rows = distribute_to(frame, scan.names, groups, scan.micros, before)
-    shapes = [spark_shapes(own) for own in manifest.shapes]
-    held = list(kinds)
-    places = [
-        placed([variable_type(inputs, gathered, own[gathered.name]) for gathered in layout.gathered], held)
-        for layout, own in zip(manifest.layouts, shapes, strict=True)
-    ]
     members = [
-        Member(reader.search, layout, reader.id is not None, number, own)
-        for number, reader, layout, own in zip(readers, renumbered, manifest.layouts, places, strict=True)
+        Member(one.search, layout, one.id is not None, number, places.add(number, inputs, layout, spark_shapes(shape)))
+        for number, one, layout, shape in zip(readers, renumbered, manifest.layouts, manifest.shapes, strict=True)
     ]
     widths = [groups[group].width_us for group in of_group]
-    task = Task(search_groups(sources, kernels, members, widths), most, memory)
-    schema = T.StructType().add(RULE, T.IntegerType())
-    for name in HALVES:
-        schema = schema.add(name, T.LongType())
-    for place, kind in enumerate(held):
-        schema = schema.add(names.variable(place), kind)
-    found = {
-        number: dict(zip(shape, zip(own, shape.values(), strict=True), strict=True))
-        for number, shape, own in zip(readers, shapes, places, strict=True)
-    }
-    return Searched(rows.mapInArrow(task, schema), tuple(held), found)
+    searched = search_groups(sources, kernels, members, widths)
+    return rows.mapInArrow(Task(searched, options.max_matches_per_start, options.task_bytes), places.schema)
 
 
 def _group(manifest: Manifest, scan: Scan, kernels: Sequence[Kernel], key: Key) -> Group:
@@ -119,25 +123,23 @@ def _group(manifest: Manifest, scan: Scan, kernels: Sequence[Kernel], key: Key) 
 # --- the result -----------------------------------------------------------------------------------
 
 
-def bindings_in(searched: Searched, number: int, rule: Rule) -> dict[str, Binding | Bag]:
-    """What expressions over the matches of a rule mean by its variables."""
-    held = searched.places[number]
-    shapes = {name: shape for name, (_, shape) in held.items()}
-    return bindings_of(rule.query, shapes, [place for place, _ in held.values()])
-
-
 def shown(
-    searched: Searched, found: Mapping[int, Rule], wanted: Sequence[Rule], time_kind: Kind, *others: Column
+    frame: DataFrame,
+    places: Places,
+    found: Mapping[int, Rule],
+    wanted: Sequence[Rule],
+    time_kind: Kind,
+    *others: Column,
 ) -> DataFrame:
     """The matches of the rules that were found, by number, with a column for every rule that is wanted."""
     is_of = {rule.name: F.col(RULE) == number for number, rule in found.items()}
     structs = {}
     for number, rule in found.items():
-        compiler = Compiler(bindings_in(searched, number, rule))
+        compiler = Compiler(places.bindings(number, rule))
         variables = (compiler.output(ex.Variable(name)).alias(name) for name in rule.query.variables)
         structs[rule.name] = F.when(is_of[rule.name], F.struct(*variables))
     return select(
-        searched.frame,
+        frame,
         F.cases((is_own, F.lit(name)) for name, is_own in is_of.items()).alias("rule"),
         identity.text(F.col(names.FIRST_HALF), F.col(names.SECOND_HALF)).alias("match_id"),
         Value(F.col(names.START), time_kind, in_micros=True).output.alias("start"),

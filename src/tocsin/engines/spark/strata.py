@@ -18,12 +18,10 @@ from pyspark.sql import types as T
 from tocsin.algebra.programs import Rule, emitting
 from tocsin.analysis.attributes import attributes_by_variable
 from tocsin.engines.rule_run import RESULT, Run
-from tocsin.engines.spark import joint
-from tocsin.engines.spark.bags import Bag
-from tocsin.engines.spark.columns import Binding, Compiler
+from tocsin.engines.spark.columns import Compiler
 from tocsin.engines.spark.compat import schema_of
 from tocsin.engines.spark.inputs import Inputs, Part, Stream, common_kind, part_of, parts_of, resolve
-from tocsin.engines.spark.joint import bindings_in, shown
+from tocsin.engines.spark.joint import Places, search, shown
 from tocsin.engines.spark.scan import Mixed, event_types
 from tocsin.engines.spark.spark_types import in_type
 from tocsin.engines.spark.sql import Column
@@ -60,7 +58,8 @@ class Strata:
         self.plan, self.options = run.plan, run.plan.options
         self.rules = run.plan.needed(wanted)
         self.joint: dict[str, RulePlan] = {}  # the rules that shared searches find, by name
-        self.searched: joint.Searched | None = None
+        self.places = Places()
+        self.found: DataFrame | None = None  # the matches of shared searches, each in its row
         self.time_kind = Kind.INTEGER
 
     def frame(self) -> DataFrame:
@@ -68,7 +67,7 @@ class Strata:
         for stratum in self.plan.strata(self.wanted):
             if stratum.shared:
                 self._search(stratum)
-        frames = [self._shown()] if self.searched is not None else []
+        frames = [] if self.found is None else [self._shown(self.found)]
         return union([*frames, *(self._alone(rule) for rule in self.wanted if rule.name not in self.joint)])
 
     # --- one stratum ------------------------------------------------------------------------------
@@ -79,19 +78,11 @@ class Strata:
         emitted = self._emitted([name for name in reads if name in self.plan.program.emitters])
         inputs, parts, mixed = self._inputs(reads, emitted)
         self.time_kind = inputs.time_kind
-        before = self.searched
-        if before is not None:
-            mixed.append(self._passed_on(before, [self._part(inputs, one) for one in emitted], emitted, stratum.number))
-        found = joint.search(
-            {one.number: self._reader(one, inputs) for one in stratum.shared},
-            inputs,
-            parts,
-            most=self.options.max_matches_per_start,
-            memory=self.options.task_bytes,
-            mixed=mixed,
-            kinds=() if before is None else before.kinds,
-        )
-        self.searched = replace(found, places={**(before.places if before else {}), **found.places})
+        if self.found is not None:
+            own = [self._part(inputs, one) for one in emitted]
+            mixed.append(self._passed_on(self.found, own, emitted, stratum.number))
+        readers = {one.number: self._reader(one, inputs) for one in stratum.shared}
+        self.found = search(readers, inputs, parts, mixed, self.places, self.options)
         self.joint |= {one.rule.name: one for one in stratum.shared}
 
     def _reader(self, one: RulePlan, inputs: Inputs) -> Reader[Kernel]:
@@ -143,7 +134,7 @@ class Strata:
         """What matches that are passed on emit of some templates."""
         found = []
         for one in self.joint.values():
-            compiler = Compiler(self._bindings(one))
+            compiler = Compiler(self.places.bindings(one.number, one.rule))
             for emit in (emit for emit in one.rule.emits if emit.type in templates):
                 types = self.plan.types_of(emit.type)
                 names_of = [self.plan.times[emit.type], *(name for name, _ in emit.values)]
@@ -159,9 +150,7 @@ class Strata:
         values = {field.name: (one.values[field.name], field.dataType) for field in stream.schema.fields}
         return replace(part_of(stream), computed=values)
 
-    def _passed_on(
-        self, before: joint.Searched, parts: Sequence[Part], emitted: Sequence[_Emitted], stratum: int
-    ) -> Mixed:
+    def _passed_on(self, found: DataFrame, parts: Sequence[Part], emitted: Sequence[_Emitted], stratum: int) -> Mixed:
         """The matches so far, each as often as it is an event of this stratum, and as itself where it is asked for."""
         rows = []
         later = {name for rule in self.rules if rule.stratum > stratum for name in rule.reads}
@@ -171,25 +160,19 @@ class Strata:
             which = ([ITSELF] if goes_on else []) + own
             if which:
                 rows.append((F.col(RULE) == member.number, F.array(*map(F.lit, which))))
-        spread = with_columns(before.frame, F.explode(F.cases(rows)).alias(WHICH))
-        columns = (RULE, *HALVES, *(names.variable(place) for place in range(len(before.kinds))))
+        spread = with_columns(found, F.explode(F.cases(rows)).alias(WHICH))
+        columns = (RULE, *HALVES, *(names.variable(place) for place in range(len(self.places.kinds))))
         owned = tuple((F.col(WHICH) == place, part) for place, part in enumerate(parts))
         return Mixed(spread, owned, F.col(WHICH) == ITSELF, columns)
 
     # --- the result -------------------------------------------------------------------------------
 
-    def _bindings(self, one: RulePlan) -> dict[str, Binding | Bag]:
-        assert self.searched is not None
-        return bindings_in(self.searched, one.number, one.rule)
-
-    def _shown(self) -> DataFrame:
+    def _shown(self, found: DataFrame) -> DataFrame:
         """The matches with the columns that users see."""
-        assert self.searched is not None
         wanted = {one.number: one.rule for one in self.joint.values() if one.rule in self.wanted}
-        searched = self.searched
         if len(wanted) < len(self.joint):
-            searched = replace(searched, frame=where(searched.frame, F.col(RULE).isin(list(wanted))))
-        return shown(searched, wanted, self.wanted, self.time_kind)
+            found = where(found, F.col(RULE).isin(list(wanted)))
+        return shown(found, self.places, wanted, self.wanted, self.time_kind)
 
     def _alone(self, rule: Rule) -> DataFrame:
         """The matches of a rule that is planned by itself."""

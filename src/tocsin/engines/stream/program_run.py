@@ -19,7 +19,7 @@ from tocsin.engines.rule_run import RESULT, Run
 from tocsin.engines.spark.compat import make_ready_for_python
 from tocsin.engines.spark.engine import stream_settings
 from tocsin.engines.spark.inputs import Inputs, Part, common_kind, part_of, parts_of, resolve
-from tocsin.engines.spark.joint import Searched, shown
+from tocsin.engines.spark.joint import Places, shown
 from tocsin.engines.spark.rule_engine import Spark
 from tocsin.engines.spark.scan import (
     WITH_CLOCK,
@@ -31,8 +31,7 @@ from tocsin.engines.spark.scan import (
     made_type,
     spark_shapes,
 )
-from tocsin.engines.spark.search import variable_type
-from tocsin.engines.spark.spark_types import Shape, arrow_schema, to_spark
+from tocsin.engines.spark.spark_types import arrow_schema, to_spark
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import select
 from tocsin.engines.spark.strata import in_types, mixed_whole
@@ -41,8 +40,6 @@ from tocsin.engines.stream.grouped import Shard
 from tocsin.engines.stream.guard import guard_of
 from tocsin.engines.stream.live_plan import LivePlan
 from tocsin.engines.stream.outputs import LATE
-from tocsin.engines.worker.tasks import HALVES, RULE, placed
-from tocsin.plan import manifest as names
 from tocsin.plan.choose_columns import manifest_of
 from tocsin.plan.manifest import Manifest, Reader
 
@@ -164,9 +161,13 @@ class _Live:
         return manifest_of(readers, events, made_type, sources=self.plan.sources, packs_key=False, keys=keys)
 
     @cached_property
-    def shapes(self) -> list[dict[str, Shape]]:
-        """Of every rule, the attributes that its matches bring."""
-        return [spark_shapes(own) for own in self.manifest.shapes]
+    def places(self) -> Places:
+        """The columns of the variables of the rules that are the result."""
+        found = Places()
+        for number, (rule, layout) in enumerate(zip(self.plan.rules, self.manifest.layouts, strict=True)):
+            if rule.name in self.plan.shown:
+                found.add(number, self.streams, layout, spark_shapes(self.manifest.shapes[number]))
+        return found
 
     def _found(self, result: T.StructType | None, schema: T.StructType) -> DataFrame:
         """What shards give, as rows with these columns; `result` are those of the events that are asked for."""
@@ -181,7 +182,7 @@ class _Live:
         shards = frames.shards_of(options, frame, split.reason)
         step = self.plan.step(
             manifest,
-            self.places,
+            [self._columns_of(number) for number in range(len(self.plan.rules))],
             {name: arrow_schema(one.schema) for name, one in self.streams.streams.items()},
             tuple(options.lateness_us[types[0]] for types in self.sources),
             None if result is None else arrow_schema(result),
@@ -192,47 +193,21 @@ class _Live:
         shard = Shard(step, plan, options.guard)
         return frames.run_shards(shard, shipment, shards, self.sources, options, schema)
 
+    def _columns_of(self, number: int) -> tuple[int, ...]:
+        return tuple(place for place, _ in self.places.of.get(number, {}).values())
+
     def _sharding(self) -> Sharding:
         schemas = {name: Schema.of(name, self.program.types_of(name)) for name in self.plan.reads}
         return sharding(self.program.program, self.plan.rules, schemas)
 
     # --- the result -------------------------------------------------------------------------------
 
-    @cached_property
-    def kinds(self) -> list[T.DataType]:
-        """The types of the columns that hold variables."""
-        return self._placed[0]
-
-    @property
-    def places(self) -> list[tuple[int, ...]]:
-        """Where the variables of every rule are."""
-        return self._placed[1]
-
-    @cached_property
-    def _placed(self) -> tuple[list[T.DataType], list[tuple[int, ...]]]:
-        held: list[T.DataType] = []
-        places = []
-        for rule, layout, shape in zip(self.plan.rules, self.manifest.layouts, self.shapes, strict=True):
-            own = [variable_type(self.streams, gathered, shape[gathered.name]) for gathered in layout.gathered]
-            places.append(placed(own, held) if rule.name in self.plan.shown else ())
-        return held, places
-
     def matches(self) -> DataFrame:
         """The matches, with the columns of a batch."""
-        schema = T.StructType().add(RULE, T.IntegerType())
-        for name in HALVES:
-            schema = schema.add(name, T.LongType())
-        for place, kind in enumerate(self.kinds):
-            schema = schema.add(names.variable(place), kind)
-        found = self._found(None, schema)
         numbers = {rule.name: number for number, rule in enumerate(self.plan.rules)}
-        shapes = {
-            number: dict(zip(own, zip(self.places[number], own.values(), strict=True), strict=True))
-            for number, own in enumerate(self.shapes)
-            if self.plan.rules[number].name in self.plan.shown
-        }
         return shown(
-            Searched(found, tuple(self.kinds), shapes),
+            self._found(None, self.places.schema),
+            self.places,
             {numbers[rule.name]: rule for rule in self.wanted},
             self.wanted,
             self.streams.time_kind,

@@ -78,8 +78,7 @@ def _first_of_made(query: alg.Query) -> ex.Aggregate | None:
         if isinstance(node, alg.Project)
         for _, attributes in node.kept
     )
-    outputs = [one.expression for one in query.returns] + ([query.having] if query.having is not None else [])
-    for output in outputs if query.over_all_matches else []:
+    for output in query.outputs if query.over_all_matches else ():
         for node in output.walk():
             if isinstance(node, ex.Aggregate) and node.function in ("first", "last"):
                 if trims or any(None in query.variables[name].types for name in ex.variables_in(node)):
