@@ -50,14 +50,14 @@ class Shard:
         incoming = columns.Incoming(NAMES, ("k",), unit=unit)
         schema = {"k": pa.string(), "ts": pa.int64(), "revision": pa.int32(), **payload}
         outgoing = columns.Outgoing(pa.schema(schema), 1, has_revision=True)
-        self.step = OperatorStep(machine, incoming, outgoing, (delay,))
+        self.step, self.delay = OperatorStep(machine, incoming, outgoing), delay
 
     def told(self, batches: Batches) -> list[Told]:
         """What comes of each micro-batch, by key, in order; then how many were late."""
         store, found = RowStore(State.begin(1)), []
         for batch in batches:
             latest = [(max(row.ts for row in batch),)] if batch else []
-            outcome = self.step.run(store, latest, [table(batch)])
+            outcome = self.step.run(store, store.clocks.advanced(latest, [self.delay]), [table(batch)])
             rows = [tuple(row.values()) for one in outcome.batches for row in one.to_pylist()]
             found.append([*sorted(rows, key=lambda row: repr(row[0])), ("late", outcome.report.late)])
         return found

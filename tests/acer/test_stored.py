@@ -191,10 +191,10 @@ PLANTED = [
 def test_a_planted_state_is_refused_before_it_runs(made: Any, tmp_path: Path) -> None:
     one = shard(calling, *classes_of(calling))
     store = RowStore(State.begin(1))
-    one.step.run(store, [(1,)], [table([Row(1, "p", 0)])])
+    one.step.run(store, store.clocks.advanced([(1,)], [0]), [table([Row(1, "p", 0)])])
     store.memory = pickle.dumps(made(str(tmp_path / "ran")))
     with pytest.raises(errors.StateMismatchError, match="what your functions remember"):
-        one.step.run(store, [(2,)], [table([Row(2, "p", 0)])])
+        one.step.run(store, store.clocks.advanced([(2,)], [0]), [table([Row(2, "p", 0)])])
     assert not (tmp_path / "ran").exists()
 
 
@@ -202,10 +202,10 @@ def test_a_planted_state_is_refused_before_it_runs(made: Any, tmp_path: Path) ->
 def test_a_damaged_state_is_refused_by_name(size: int) -> None:
     one = shard(calling, *classes_of(calling))
     store = RowStore(State.begin(1))
-    one.step.run(store, [(1,)], [table([Row(1, "p", 0)])])
+    one.step.run(store, store.clocks.advanced([(1,)], [0]), [table([Row(1, "p", 0)])])
     store.memory = store.memory[:size]
     with pytest.raises(errors.StateMismatchError, match="what your functions remember cannot be read"):
-        one.step.run(store, [(2,)], [table([Row(2, "p", 0)])])
+        one.step.run(store, store.clocks.advanced([(2,)], [0]), [table([Row(2, "p", 0)])])
 
 
 def test_functions_are_not_stored() -> None:

@@ -58,7 +58,7 @@ class LiveProgram:
         places = [tuple(range(len(layout.gathered))) for layout in layouts]
         result = None if template is None else run.events(template).schema
         self.rules = [rule.name for rule in needed]
-        self.step = plan.step(manifest, places, schemas, (lateness_us,), result)
+        self.step, self.lateness_us = plan.step(manifest, places, schemas, result), lateness_us
         self.ts = integers(array_of(self.table, manifest.time))
         self.state = State.begin(1)
         self.found: dict[str, list[str]] = {name: [] for name in (shown if template is None else ())}
@@ -73,7 +73,8 @@ class LiveProgram:
         arrived = self.table.take(pa.array(rows, pa.int64())) if len(rows) else None
         told = [int(self.ts[row]) for row in rows if not stalls] + ([] if latest is None else [latest])
         store = OPENED[-1](State.from_bytes(self.state.to_bytes(PLAN), PLAN), self.step.retention)
-        outcome = self.step.run(store, [(max(told),)] if told else [], [arrived] if arrived is not None else [])
+        clocks = store.clocks.advanced([(max(told),)] if told else [], [self.lateness_us])
+        outcome = self.step.run(store, clocks, [arrived] if arrived is not None else [])
         self.state = store.commit()
         self.late += outcome.report.late
         self.most_remembered = max(self.most_remembered, outcome.report.remembered)

@@ -95,7 +95,7 @@ class Live:
             rule = LiveRule(counting(self.trend, layout), due)
         elif graphs is not None:
             rule = LiveRule(Compacting(graphs, layout), due)
-        self.step = Step(alone(rule), (lateness_us,))
+        self.step, self.lateness_us = Step(alone(rule)), lateness_us
         self.is_compact = compacting
         self.graphs: list[pa.RecordBatch] = []
         self.told: list[pa.Table] = []
@@ -110,7 +110,8 @@ class Live:
         arrived = self.table.take(pa.array(rows, pa.int64())) if len(rows) else None
         told = [int(self.ts[row]) for row in rows] + ([] if latest is None else [latest])
         store = OPENED[-1](State.from_bytes(self.state.to_bytes(PLAN), PLAN), self.step.retention)
-        outcome = self.step.run(store, [(max(told),)] if told else [], [arrived] if arrived is not None else [])
+        clocks = store.clocks.advanced([(max(told),)] if told else [], [self.lateness_us])
+        outcome = self.step.run(store, clocks, [arrived] if arrived is not None else [])
         self.state = store.commit()
         self.late += outcome.report.late
         self.most_remembered = max(self.most_remembered, outcome.report.remembered)

@@ -50,7 +50,7 @@ def test_an_output_is_added_by_one_record(monkeypatch: pytest.MonkeyPatch) -> No
     table = pa.table({"ts": [1, 2, 9], "x": [0, 1, 2]})
     pattern = tocsin.pattern("PATTERN SEQ(A a, A b) WITHIN 5 us")
     live = Live(pattern, {"A": table}, lateness_us=1, eager=True)
-    shard = Shard(live.step, PLAN, outputs=StreamSettings().outputs)
+    shard = Shard(live.step, PLAN, (1,), outputs=StreamSettings().outputs)
     group: Any = Group()
     emitted = [
         pd.concat(shard((0,), iter([shard_batch(live, rows, latest)]), group))

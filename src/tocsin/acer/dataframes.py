@@ -29,7 +29,6 @@ from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import repartition, repartition_by_range, select, to_spark, where
 from tocsin.engines.spark.typed_columns import Kind, Value, micros_of
 from tocsin.engines.stream import pipeline as streams
-from tocsin.engines.stream.grouped import Shard
 from tocsin.plan import manifest
 
 CONSTRUCTIONS = ("fast", "literal")
@@ -162,13 +161,11 @@ class Operator:
             self.machine,
             self._incoming(),
             self._outgoing(),
-            (lateness[EVENTS],),
-            options.idle_ms,
             classes_of(*self.functions),
         )
         called = (FORMAT, type(self.machine).__name__, *source.stream.schema.names)
         plan = streams.named(called, self.said, streams.types_in(shipped), shards)
-        return streams.run_shards(Shard(step, plan), shipment, shards, [(EVENTS,)], options, self._worker_schema())
+        return streams.run_shards(step, plan, shipment, shards, [(EVENTS,)], options, self._worker_schema())
 
     # --- what travels -----------------------------------------------------------------------------
 

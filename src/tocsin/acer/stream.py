@@ -24,7 +24,7 @@ from tocsin.acer.model import Arrival, Key, Machine
 from tocsin.acer.stored import dumped, loaded
 from tocsin.acer.windows import FOREVER, NEVER
 from tocsin.engines.stream.step import Outcome, Report
-from tocsin.engines.stream.store import RowStore, unusable
+from tocsin.engines.stream.store import Clocks, RowStore, unusable
 from tocsin.kernels.model import differs
 from tocsin.plan.manifest import BITS
 
@@ -104,8 +104,6 @@ class OperatorStep:
     machine: Machine
     incoming: Incoming
     outgoing: Outgoing
-    lateness_us: tuple[int, ...]  # how far the watermark is behind the latest event
-    idle_ms: int | None = None  # after how long a silent stream holds time back no more
     # The classes that the user's functions are written with: objects of no others can be stored.
     classes: tuple[type, ...] = ()
 
@@ -114,11 +112,8 @@ class OperatorStep:
         """No rows are retained: machines have a memory of their own."""
         return
 
-    def run(
-        self, store: RowStore, latest: Sequence[Sequence[int]], new: Sequence[pa.Table], now_ms: int = 0
-    ) -> Outcome:
+    def run(self, store: RowStore, clocks: Clocks, new: Sequence[pa.Table]) -> Outcome:
         """Process a micro-batch."""
-        clocks = store.clocks.advanced(latest, self.lateness_us, now_ms=now_ms, idle_ms=self.idle_ms)
         # Events have times that are ticks: a watermark between two has passed all of the time before the second.
         before, now = (-(-one.watermark // self.incoming.unit) * self.incoming.unit for one in (store.clocks, clocks))
         known: dict[Identity, Remembered] = keys_in(store.memory)

@@ -15,7 +15,15 @@ from tocsin.engines.stream import packing
 from tocsin.engines.stream.guard import Guard
 from tocsin.engines.stream.outputs import FOUND, METRICS, Output, numbers_of
 from tocsin.engines.stream.step import Outcome
-from tocsin.engines.stream.store import RowRetention, RowStore, State, from_bytes, rows_from_bytes, rows_to_bytes
+from tocsin.engines.stream.store import (
+    Clocks,
+    RowRetention,
+    RowStore,
+    State,
+    from_bytes,
+    rows_from_bytes,
+    rows_to_bytes,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
@@ -25,21 +33,11 @@ class Steps(Protocol):
     """The program of a shard: rules, or functions of users."""
 
     @property
-    def idle_ms(self) -> int | None:
-        """After how long a silent source no longer holds back the watermark."""
-
-    @property
-    def lateness_us(self) -> tuple[int, ...]:
-        """By source, how late its events may come."""
-
-    @property
     def retention(self) -> RowRetention | None:
         """Which rows are retained; None: the step keeps no rows."""
 
-    def run(
-        self, store: RowStore, latest: Sequence[Sequence[int]], new: Sequence[pa.Table], now_ms: int = 0
-    ) -> Outcome:
-        """Process a micro-batch."""
+    def run(self, store: RowStore, clocks: Clocks, new: Sequence[pa.Table]) -> Outcome:
+        """Process a micro-batch, after which the store has these clocks."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +46,10 @@ class Shard:
 
     step: Steps
     plan: str  # the name of the plan that wrote the state
-    guard: Guard | None = None
+    lateness_us: tuple[int, ...]  # by source, how late its events may come
+    idle_ms: int | None = None  # how long a silent source holds back the watermark, by the wall clock; None: always
     start_ms: int = 0  # when the query was made, by the wall clock: no input has been silent for longer
+    guard: Guard | None = None
     is_strict: bool = False  # whether a late event stops the stream
     unit: Unit = MICROSECONDS  # of integer times
     outputs: tuple[Output, ...] = ()
@@ -58,8 +58,7 @@ class Shard:
         self, key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState
     ) -> Iterator[pd.DataFrame]:
         """One row for each batch of the result and of outputs, and one with the numbers of the step."""
-        step = self.step
-        before = State.from_bytes(state.get[0], self.plan) if state.exists else State.begin(len(step.lateness_us))
+        before = State.from_bytes(state.get[0], self.plan) if state.exists else State.begin(len(self.lateness_us))
         latest, rows, arrived, seen, bad = [], [], [], 0, 0
         for frame in frames:
             latest += [from_bytes(times) for times in frame[packing.LATEST]]
@@ -67,10 +66,11 @@ class Shard:
             arrived += list(frame[packing.ARRIVED])
             seen += int(frame[packing.SEEN].sum())
             bad += int(frame[packing.BAD].sum())
-        now_ms = 0 if step.idle_ms is None else state.getCurrentProcessingTimeMs()
-        before = replace(before, clocks=before.clocks.heard_since(self.start_ms))
-        store = RowStore(before, step.retention)
-        outcome = step.run(store, latest, rows, now_ms)
+        now_ms = 0 if self.idle_ms is None else state.getCurrentProcessingTimeMs()
+        clocks = before.clocks.heard_since(self.start_ms)
+        clocks = clocks.advanced(latest, self.lateness_us, now_ms=now_ms, idle_ms=self.idle_ms)
+        store = RowStore(before, self.step.retention)
+        outcome = self.step.run(store, clocks, rows)
         self._require_in_time(outcome, before)
         after = store.commit()
         over: list[int] = []
@@ -81,8 +81,8 @@ class Shard:
             after = replace(after, arrived=open_, rated=self.guard.name)
         written = after.to_bytes(self.plan)
         state.update((written,))
-        if step.idle_ms is not None:
-            state.setTimeoutDuration(step.idle_ms)
+        if self.idle_ms is not None:
+            state.setTimeoutDuration(self.idle_ms)
         report = replace(outcome.report, seen=seen, bad=bad, bytes=len(written))
         others = [found for output in self.outputs if (found := output.rows(outcome)) is not None]
         batches = [*outcome.batches, *(batch for table in others for batch in table.to_batches())]

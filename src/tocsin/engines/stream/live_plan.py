@@ -110,14 +110,12 @@ class LivePlan:
         manifest: Manifest,
         places: Sequence[tuple[int, ...]],
         schemas: Mapping[str, pa.Schema],
-        lateness_us: tuple[int, ...],
         result: pa.Schema | None = None,
     ) -> Step:
         """Return the step of a worker.
 
         `places` are, of every rule, those of its variables in the result; `schemas` the columns of every event type
-        that the rules read; `lateness_us` how late the events of each source may come; `result` the columns of the
-        events that are the result.
+        that the rules read; `result` the columns of the events that are the result.
         """
         rules = [
             self._live(number, layout, own, schemas, result)
@@ -129,12 +127,10 @@ class LivePlan:
                 self._stratum([rules[number] for number, rule in enumerate(self.rules) if rule.stratum == stratum])
                 for stratum in strata
             ),
-            lateness_us,
             self._insertion(manifest, schemas),
             self.template,
             self.program.options.max_matches_per_start,
             self.program.options.task_bytes,
-            self.program.options.idle_ms,
         )
 
     def _live(

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -41,7 +41,7 @@ from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import select, where
 from tocsin.engines.spark.typed_columns import Kind, kind_of, micros_of
 from tocsin.engines.stream import packing
-from tocsin.engines.stream.grouped import Shard
+from tocsin.engines.stream.grouped import Shard, Steps
 from tocsin.engines.stream.guard import Guard
 from tocsin.engines.stream.outputs import FOUND, LATE, NAME, OUTPUTS, Output, numbers_of, observed
 from tocsin.engines.stream.packing import Packing, Unpacking, labels, shard_of
@@ -160,14 +160,7 @@ def run_rule(
     if search.crosses_partitions:
         reason = "`SEMANTICS contiguous` counts the events of all keys"
     shards = shards_of(options, shipment.frame, reason)
-    sources = source_types(inputs)
-    step = Step(
-        alone(rule),
-        tuple(options.lateness_us[types[0]] for types in sources),
-        most=options.max_matches_per_start,
-        memory=options.max_task_memory,
-        idle_ms=options.idle_ms,
-    )
+    step = Step(alone(rule), most=options.max_matches_per_start, memory=options.max_task_memory)
     # Two plans of one name can read each other's state. The state does not record which matches were emitted before the
     # watermark has passed them, so that a plan that emits them then cannot resume from it.
     form += ("digests of all",) if search.hides_events else ()
@@ -182,21 +175,22 @@ def run_rule(
         *identified_by(inputs.id),
         *form,
     )
-    shard = Shard(step, plan, options.guard)
-    return run_shards(shard, shipment, shards, sources, options, schema)
+    return run_shards(step, plan, shipment, shards, source_types(inputs), options, schema)
 
 
 def run_shards(
-    shard: Shard,
+    step: Steps,
+    plan: str,
     shipment: Shipment,
     shards: int,
     sources: Sequence[tuple[str, ...]],
     options: StreamSettings,
     schema: T.StructType,
 ) -> DataFrame:
-    """Run shards on the events that are shipped to them.
+    """Run a step in shards, on the events that are shipped to them.
 
-    `sources` are the event types of each DataFrame; `schema` has the columns of the result, without those of outputs.
+    `plan` is the name of the plan, `sources` are the event types of each DataFrame; `schema` has the columns of the
+    result, without those of outputs.
     """
     if has_python_state(shipment.frame):
         raise errors.InvalidInputError(
@@ -204,10 +198,18 @@ def run_shards(
             hint="write the results of the first with a query of its own, `results.writeStream…start()`, and read them "
             "with `spark.readStream` for the second.",
         )
-    guard = shard.guard
-    shard = replace(shard, is_strict=options.is_strict, unit=options.unit, outputs=options.outputs)
-    if options.idle_ms is not None:
-        shard = replace(shard, start_ms=int(time.time() * 1000))
+    guard = options.guard
+    shard = Shard(
+        step,
+        plan,
+        tuple(options.lateness_us[types[0]] for types in sources),
+        options.idle_ms,
+        0 if options.idle_ms is None else int(time.time() * 1000),
+        guard,
+        options.is_strict,
+        options.unit,
+        options.outputs,
+    )
     shipped = shipment.frame
     for heartbeat in options.heartbeats:
         shipped = shipped.union(beats(heartbeat, shipment.columns, sources))

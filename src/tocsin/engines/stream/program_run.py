@@ -36,7 +36,6 @@ from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import select
 from tocsin.engines.spark.strata import in_types, mixed_whole
 from tocsin.engines.stream import pipeline as frames
-from tocsin.engines.stream.grouped import Shard
 from tocsin.engines.stream.guard import guard_of
 from tocsin.engines.stream.live_plan import LivePlan
 from tocsin.engines.stream.outputs import LATE
@@ -184,14 +183,12 @@ class _Live:
             manifest,
             [self._columns_of(number) for number in range(len(self.plan.rules))],
             {name: arrow_schema(one.schema) for name, one in self.streams.streams.items()},
-            tuple(options.lateness_us[types[0]] for types in self.sources),
             None if result is None else arrow_schema(result),
         )
         queries = [rule.query for rule in self.plan.rules]
         identified = (*frames.identified_by(self.options.id), *frames.hashed_by(queries))
         plan = frames.named(self.plan.text(), [*manifest.layouts], frames.types_in(frame), shards, *identified)
-        shard = Shard(step, plan, options.guard)
-        return frames.run_shards(shard, shipment, shards, self.sources, options, schema)
+        return frames.run_shards(step, plan, shipment, shards, self.sources, options, schema)
 
     def _columns_of(self, number: int) -> tuple[int, ...]:
         return tuple(place for place, _ in self.places.of.get(number, {}).values())

@@ -1,6 +1,6 @@
 """Process one micro-batch of one shard: store the new events, search what they affect, emit what is due.
 
-Input    the shard's store, the new events as Arrow tables, the latest time of every source
+Input    the shard's store, the new events as Arrow tables, the clocks with the watermark
 Output   an `Outcome`: batches of matches or events, late events, numbers for metrics; the store is updated
 
 A step runs the rules of a program stratum by stratum; a pattern is a program of one rule. A match is emitted exactly
@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from tocsin.engines.stream.affected import StratumSearch
 from tocsin.engines.stream.shard_rules import Insertion, Stratum, retention_of
-from tocsin.engines.stream.store import RowRetention, Store
+from tocsin.engines.stream.store import Clocks, RowRetention, Store
 from tocsin.engines.worker.rows import array_of, integers
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
 from tocsin.plan.manifest import EVENT, Layout
@@ -61,12 +61,10 @@ class Step:
     """The program of a shard."""
 
     strata: tuple[Stratum, ...]
-    lateness_us: tuple[int, ...]  # by source
     insertion: Insertion | None = None  # how emitted events become rows; None: no rule reads any
     wanted: str | None = None  # the template whose events are the result; None: matches are
     most: int = MOST_MATCHES_PER_START  # matches of a rule with one start
     memory: int = MOST_MEMORY  # bytes for matches
-    idle_ms: int | None = None  # how long a silent source holds back the watermark, by the wall clock; None: always
 
     @property
     def layout(self) -> Layout:
@@ -78,15 +76,10 @@ class Step:
         """Which events are retained."""
         return RowRetention(retention_of(rule for stratum in self.strata for rule in stratum.rules), self.layout)
 
-    def run(self, store: Store, latest: Sequence[Sequence[int]], new: Sequence[pa.Table], now_ms: int = 0) -> Outcome:
-        """Process a micro-batch: update the store, and return what is emitted.
-
-        `latest` has the latest time of every source, as each task of the micro-batch has seen it; `now_ms` is by the
-        wall clock.
-        """
-        before = store.clocks.watermark
-        store.clocks = store.clocks.advanced(latest, self.lateness_us, now_ms=now_ms, idle_ms=self.idle_ms)
-        now = store.clocks.watermark
+    def run(self, store: Store, clocks: Clocks, new: Sequence[pa.Table]) -> Outcome:
+        """Process a micro-batch: update the store, and return what is emitted when time has come to `clocks`."""
+        before, now = store.clocks.watermark, clocks.watermark
+        store.clocks = clocks
         arrived, late = split_late(new, self.layout.time, before)
         if arrived is not None and arrived.num_rows:
             store.append(arrived)
