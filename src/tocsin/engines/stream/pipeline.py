@@ -39,7 +39,7 @@ from tocsin.engines.spark.spark_types import arrow_schema
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import select, where
-from tocsin.engines.spark.typed_columns import Kind, kind_of, micros_of
+from tocsin.engines.spark.typed_columns import kind_of, micros_of
 from tocsin.engines.stream import packing
 from tocsin.engines.stream.grouped import Shard, Steps
 from tocsin.engines.stream.guard import Guard
@@ -67,8 +67,7 @@ class Heartbeat:
     """A stream of times: all events of some types before them have come, but for lateness."""
 
     frame: DataFrame
-    time: str
-    kind: Kind
+    micros: Column
     types: tuple[str, ...]
 
 
@@ -164,7 +163,6 @@ def run_rule(
     # Two plans of one name can read each other's state. The state does not record which matches were emitted before the
     # watermark has passed them, so that a plan that emits them then cannot resume from it.
     form += ("digests of all",) if search.hides_events else ()
-    form += hashed_by([search.query])
     plan = named(
         to_text(search.query),
         rule.due.is_eager,
@@ -172,8 +170,7 @@ def run_rule(
         types_in(shipment.frame),
         shards,
         [str(one) for one in search.sources],
-        *identified_by(inputs.id),
-        *form,
+        *ids_in(inputs.id, [search.query], *form),
     )
     return run_shards(step, plan, shipment, shards, source_types(inputs), options, schema)
 
@@ -282,17 +279,15 @@ def shards_of(options: StreamSettings, frame: DataFrame, reason: str = "") -> in
     return min(partitions, MOST_SHARDS) if options.shards is None else options.shards
 
 
-def identified_by(id: str | None) -> tuple[str, ...]:
-    """The part of a plan's name for a column that identifies events."""
-    return () if id is None else ("id", id)
+def ids_in(id: str | None, queries: Iterable[alg.Query], *form: str) -> tuple[str, ...]:
+    """The part of a plan's name for the column that identifies events, the form of results, and the ids of matches.
 
-
-def hashed_by(queries: Iterable[alg.Query]) -> tuple[str, ...]:
-    """Part of a plan's name: ids of matches with bags have changed, and a replayed micro-batch must repeat its ids."""
+    Ids of matches with bags have changed, and a replayed micro-batch must repeat its ids.
+    """
     has_bags = any(
         kind.iterated for query in queries if not query.over_all_matches for kind in query.variables.values()
     )
-    return ("sums of digests",) if has_bags else ()
+    return (*(() if id is None else ("id", id)), *form, *(("sums of digests",) if has_bags else ()))
 
 
 def require_one_late(frame: DataFrame, with_late: bool) -> DataFrame:
@@ -323,7 +318,7 @@ def beats(heartbeat: Heartbeat, columns: Sequence[str], sources: Sequence[tuple[
     numbers = [number for number, types in enumerate(sources) if set(types) & set(heartbeat.types)]
     known = {
         names.BITS: F.bigint(0),
-        names.CLOCK: micros_of(F.col(heartbeat.time), heartbeat.kind),
+        names.CLOCK: heartbeat.micros,
         names.SOURCE: F.explode(F.array(*map(F.lit, numbers))),
     }
     nothing = F.lit(None)
@@ -365,5 +360,6 @@ def heartbeats_of(given: Any, inputs: Inputs) -> tuple[Heartbeat, ...]:
                 f"The heartbeats are no stream of times such as those of `{first.type}`.",
                 hint=f"pass a streaming DataFrame whose `{first.time}` has the type of the events'.",
             )
-        found.append(Heartbeat(frame, first.time, kind, tuple(streams) if name is None else (name,)))
+        types = tuple(streams) if name is None else (name,)
+        found.append(Heartbeat(frame, micros_of(F.col(first.time), kind), types))
     return tuple(found)

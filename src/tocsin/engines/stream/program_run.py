@@ -186,7 +186,7 @@ class _Live:
             None if result is None else arrow_schema(result),
         )
         queries = [rule.query for rule in self.plan.rules]
-        identified = (*frames.identified_by(self.options.id), *frames.hashed_by(queries))
+        identified = frames.ids_in(self.options.id, queries)
         plan = frames.named(self.plan.text(), [*manifest.layouts], frames.types_in(frame), shards, *identified)
         return frames.run_shards(step, plan, shipment, shards, self.sources, options, schema)
 

@@ -1,4 +1,4 @@
-"""Arrow's types and schemas as types of the analysis, and back.
+"""Arrow's types and schemas as types of the analysis, and back; columns in the types and under the names of a schema.
 
 `type_of` keeps Arrow's own type in `DataType.native`, so that `to_arrow` returns every column's type unchanged; the
 type of an inferred value follows from its family, digits and zone.
