@@ -13,14 +13,12 @@ hash leads to the partition that it should have.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from tocsin.engines.spark.sql import Column
-from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.stream.guard import UNRATED, Guard
 from tocsin.engines.stream.store import NEVER, rows_to_bytes, to_bytes
 from tocsin.engines.worker.arrow_types import completed
@@ -147,10 +145,3 @@ def _murmur3(value: int) -> int:
 
 def _rotated(word: int, by: int) -> int:
     return (word << by | word >> (32 - by)) & 0xFFFFFFFF
-
-
-def shard_of(keys: Sequence[Column], shards: int) -> Column:
-    """The number of the shard of a row, from 0; without a key there is one."""
-    if not keys or shards == 1:
-        return F.lit(0)
-    return F.pmod(F.xxhash64(*keys), F.lit(shards)).cast("int")

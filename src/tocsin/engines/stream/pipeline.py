@@ -44,7 +44,7 @@ from tocsin.engines.stream import packing
 from tocsin.engines.stream.grouped import Shard, Steps
 from tocsin.engines.stream.guard import Guard
 from tocsin.engines.stream.outputs import FOUND, LATE, NAME, OUTPUTS, Output, numbers_of, observed
-from tocsin.engines.stream.packing import Packing, Unpacking, labels, shard_of
+from tocsin.engines.stream.packing import Packing, Unpacking, labels
 from tocsin.engines.stream.shard_rules import LiveRule, alone, live_rule
 from tocsin.engines.stream.step import Step
 from tocsin.engines.worker.summaries import Compacting
@@ -210,7 +210,10 @@ def run_shards(
     shipped = shipment.frame
     for heartbeat in options.heartbeats:
         shipped = shipped.union(beats(heartbeat, shipment.columns, sources))
-    sharded = select(shipped, *map(F.col, shipment.columns), shard_of(shipment.keys, shards).alias(packing.SHARD))
+    shard_of = F.lit(0)
+    if shipment.keys and shards > 1:
+        shard_of = F.pmod(F.xxhash64(*shipment.keys), F.lit(shards)).cast("int")
+    sharded = select(shipped, *map(F.col, shipment.columns), shard_of.alias(packing.SHARD))
     # By their own number and not by the session's, which Spark fixes with the checkpoint: one label is then common to
     # all numbers of shards, so that state of another number is found, and refused, instead of lying unread.
     called = labels(shards)
