@@ -309,32 +309,28 @@ def to_side(
     which anchors have an event, one of them has: the largest bound holds.
     """
 
-    def candidates(bound: alg.Bound) -> list[str]:
-        names = closed.variables if isinstance(bound.anchor, alg.Whole) else bound.anchor.variables
-        return [name for name in names if name in closed.names]
-
-    def surely(bound: alg.Bound) -> list[str]:
-        return [name for name in candidates(bound) if name in closed.sure or name == origin]
-
     def distance(name: str) -> int | None:
         if isinstance(origin, AbsentDistances):
             return origin.reach.get(name)
         return closed.get(name, origin) if is_lower else closed.get(origin, name)
 
-    def measure(bound: alg.Bound) -> int | None:
-        is_first = bound.anchor is alg.Whole.START or isinstance(bound.anchor, alg.FirstOf)
-        is_tight = is_first != is_lower
+    certain: list[int | None] = []
+    possible: list[int | None] = []
+    for bound in bounds:
+        named = closed.variables if isinstance(bound.anchor, alg.Whole) else bound.anchor.variables
+        names = [name for name in named if name in closed.names]
+        surely = [name for name in names if name in closed.sure or name == origin]
+        if not names:
+            continue
+        is_tight = (bound.anchor is alg.Whole.START or isinstance(bound.anchor, alg.FirstOf)) != is_lower
         # Outside iterations a tight anchor lies beyond every event of the bag, the event itself included.
-        own = is_tight and (isinstance(bound.anchor, alg.Whole) or not is_local)
-        gaps = {name: 0 if own and name == origin else distance(name) for name in candidates(bound)}
-        known = surely(bound) if is_tight else []
-        gap = smallest(gaps[name] for name in known) if known else largest(gaps.values())
+        is_beyond = is_tight and (isinstance(bound.anchor, alg.Whole) or not is_local)
+        holds_for = surely if is_tight and surely else names
+        gaps = [0 if is_beyond and name == origin else distance(name) for name in holds_for]
+        gap = smallest(gaps) if holds_for is surely else largest(gaps)
         offset_us = -bound.offset_us if is_lower else bound.offset_us
-        return plus(gap, offset_us - is_inside * bound.step_us)
-
-    possible = [bound for bound in bounds if candidates(bound)]
-    certain = [bound for bound in possible if surely(bound)]
-    return smallest(map(measure, certain)) if certain else largest(map(measure, possible))
+        (certain if surely else possible).append(plus(gap, offset_us - is_inside * bound.step_us))
+    return smallest(certain) if certain else largest(possible)
 
 
 def _between(closed: Upper, start: str, end: str) -> int | None:

@@ -157,28 +157,21 @@ class Structure:
         if quantifier is None or not _is_iteration(element):
             return node
         least, most = quantifier.least, quantifier.most
+        made = alg.Repeat(node, least, most, where=element.where)
+        kind: type[errors.TocsinError] = errors.InvalidQuantifierError
         if most == 0:
-            self.problems.add(
-                errors.EmptyPatternError,
-                "An element repeated zero times binds no event.",
-                where=quantifier.where or element.where,
-                hint="leave it out, or write `{0,n}` or `*` for an element that may be missing.",
-            )
+            kind, message = errors.EmptyPatternError, "An element repeated zero times binds no event."
+            hint = "leave it out, or write `{0,n}` or `*` for an element that may be missing."
         elif most is not None and most < least:
-            self.problems.add(
-                errors.InvalidQuantifierError,
-                f"No number of repetitions lies between {least} and {most}.",
-                where=quantifier.where or element.where,
-                hint="write the smaller number first, as in `{2,5}`; `{3}` is exactly three, `{2,}` two or more.",
-            )
+            message = f"No number of repetitions lies between {least} and {most}."
+            hint = "write the smaller number first, as in `{2,5}`; `{3}` is exactly three, `{2,}` two or more."
         elif max(least, most or 0) > MOST_EVENTS:
-            self.problems.add(
-                errors.InvalidQuantifierError,
-                f"An element may be repeated at most {MOST_EVENTS:,} times.",
-                where=quantifier.where or element.where,
-                hint="write a smaller number, or leave the upper bound out, as in `{2,}`.",
-            )
-        return alg.Repeat(node, least, most, where=element.where)
+            message = f"An element may be repeated at most {MOST_EVENTS:,} times."
+            hint = "write a smaller number, or leave the upper bound out, as in `{2,}`."
+        else:
+            return made
+        self.problems.add(kind, message, where=quantifier.where or element.where, hint=hint)
+        return made
 
     def _refuse_negation(self, message: str, where: Where, hint: str) -> None:
         self.problems.add(errors.NegationNotAllowedError, message, where=where, hint=hint)

@@ -70,21 +70,12 @@ def _distance(each: ast.Distance, patterns: Patterns, problems: errors.Problems)
         problems.append(_bad_prefix(each, pattern))
         patterns.windows.setdefault(each.variable, [])
     if each.least_us > each.most_us:
-        problems.add(
-            errors.InvalidWindowError,
-            f"No event can be in this window of `{each.anchor}`: its first end comes after its second.",
-            where=each.where,
-            hint="write the smaller end first; before an event, durations are negative: `[-14 days, 0 days]`.",
-            violates="S16",
-        )
+        message = f"No event can be in this window of `{each.anchor}`: its first end comes after its second."
+        hint = "write the smaller end first; before an event, durations are negative: `[-14 days, 0 days]`."
+        problems.add(errors.InvalidWindowError, message, where=each.where, hint=hint, violates="S16")
     elif max(abs(each.least_us), abs(each.most_us)) > LONGEST_WINDOW_US:
-        problems.add(
-            errors.InvalidWindowError,
-            "A distance must be shorter than 100,000 years.",
-            where=each.where,
-            hint="a live program would never forget anything.",
-            violates="S8",
-        )
+        message, hint = "A distance must be shorter than 100,000 years.", "a live program would never forget anything."
+        problems.add(errors.InvalidWindowError, message, where=each.where, hint=hint, violates="S8")
     if len(problems) > before:
         return
     if pattern.sort is not ast.Sort.ONE:

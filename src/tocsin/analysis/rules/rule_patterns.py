@@ -127,26 +127,17 @@ def _check_quantifier(written: ast.Pattern, problems: errors.Problems) -> None:
     if quantifier is None:
         return
     if written.sort is not ast.Sort.ONE:
-        problems.add(
-            errors.InvalidQuantifierError,
-            f"`{written.sort.value} {written.variable}` cannot be repeated.",
-            where=quantifier.where,
-            hint="`no` speaks of one event that must not be there; `all` takes all of them anyway.",
-        )
+        message = f"`{written.sort.value} {written.variable}` cannot be repeated."
+        hint = "`no` speaks of one event that must not be there; `all` takes all of them anyway."
     elif quantifier.least < 1 or (quantifier.most is not None and quantifier.most < quantifier.least):
-        problems.add(
-            errors.InvalidQuantifierError,
-            f"`{written.variable}` cannot be repeated so often.",
-            where=quantifier.where,
-            hint="write `B+`, `B[3]` or `B[2..5]`: at least one, and the larger number last.",
-        )
+        message = f"`{written.variable}` cannot be repeated so often."
+        hint = "write `B+`, `B[3]` or `B[2..5]`: at least one, and the larger number last."
     elif max(quantifier.least, quantifier.most or 0) > MOST_EVENTS:
-        problems.add(
-            errors.InvalidQuantifierError,
-            f"`{written.variable}` may be repeated at most {MOST_EVENTS:,} times.",
-            where=quantifier.where,
-            hint="write a smaller number, or `B+`.",
-        )
+        message = f"`{written.variable}` may be repeated at most {MOST_EVENTS:,} times."
+        hint = "write a smaller number, or `B+`."
+    else:
+        return
+    problems.add(errors.InvalidQuantifierError, message, where=quantifier.where, hint=hint)
 
 
 def _is_of_one_event(conjunct: ex.Expression, written: ast.Pattern) -> bool:
