@@ -1,7 +1,7 @@
 """Bounds on the time between two events: by conditions, by the order of a pattern, and of absent events.
 
-A conjunct of WHERE, `b.ts - a.ts <= 5 SECONDS`, gives bounds `end.ts − start.ts ≤ most` in whole microseconds. One that
-says anything else gives none: a distance may be missed, never invented. Whether a conjunct applies, because both its
+A conjunct of WHERE, `b.ts - a.ts <= 5 SECONDS`, gives bounds `end.ts − start.ts ≤ most` in whole microseconds. Any
+other conjunct gives none: a distance may be missed, never invented. Whether a conjunct applies, because both its
 variables are bound (R1), is decided by the temporal network.
 
 The bounds of an absence are conditions on the event that must not be there, never on the events that are: they are

@@ -1,9 +1,8 @@
-"""The type of every expression, and what does not fit together in it.
+"""The type of every expression, and the values in it that do not fit together.
 
-What comes in is an expression of the algebra and an `Environment` that knows the attributes; what comes out
-is the type, and a list of problems: after one, the faulty part counts as NULL, which fits everything, so that
-one mistake is reported once. The rules are those of the values all back ends share
-(`docs/explanation/decisions.md`).
+`Inference` takes expressions of the algebra and an `Environment` with the types of attributes. It returns types and
+collects problems: after one, the faulty part counts as NULL, which fits everything, so that one mistake is reported
+once. The rules are those of the values all back ends share (`docs/explanation/decisions.md`).
 """
 
 from __future__ import annotations

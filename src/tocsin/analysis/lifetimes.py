@@ -28,7 +28,7 @@ longest lifetime of a positive variable. So m is decided by `start + L`, and eve
 lifetime L. The outputs per end compare matches of different starts, up to m's end, so that where a match is not
 decided at its end (absences, skips) all of them wait until `end + L`, at most 2 L after the start.
 
-**Windows of aggregates** (EVERY) are told when all matches that start in them are decided, at most L after the last
+**Windows of aggregates** (EVERY) are reported when all matches that start in them are decided, at most L after the last
 instant of the window: their events are kept for the length of the window longer. With an output per end a match is
 compared with others that start up to L before its window, and their events are kept for L more.
 
@@ -96,7 +96,10 @@ def lifetimes(query: alg.Query, network: Network) -> Lifetimes:
     found: dict[str, list[int | None]] = {name: [0] for name in (*query.variables, *negated)}
     for closure in network.alternatives:
         for name in closure.variables:
-            waits_for = [closure.furthest(name), *(closure.deadline(each.absence, name) for each in closure.absent)]
+            waits_for = [
+                closure.closed.furthest(name),
+                *(closure.deadline(each.absence, name) for each in closure.absent),
+            ]
             found.setdefault(name, [0]).extend(waits_for)
         for blocker in closure.absent:
             name = blocker.absence.variable

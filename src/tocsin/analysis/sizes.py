@@ -1,10 +1,10 @@
 """How much a live query can ever hold, from declared rates, before it starts (SEMANTICS §7; explanation/memory.md).
 
-What is kept for a variable lies in a closed interval of length `lifetime + lateness + ahead`, where the lateness is how
-far the watermark may lag behind the newest event, and `ahead` how far in the future emitted events may lie. So there
-are at most `arrivals.within(kept)` of them. An event that several variables read is kept once: of one type at most as
-many as for the variable that keeps it longest. The bound is of what is kept from one batch to the next; it is an alarm,
-never a reason to evict.
+The events kept for a variable lie in a closed interval of length `lifetime + lateness + ahead`, where the lateness is
+how far the watermark may lag behind the newest event, and `ahead` how far in the future emitted events may lie. So
+there are at most `arrivals.within(kept)` of them. An event that several variables read is kept once: of one type at
+most as many as for the variable that keeps it longest. The bound is of what is kept from one batch to the next; it is
+an alarm, never a reason to evict.
 
 Where neighbors have to be adjacent (`contiguous`, ACEL's `:`, `@+` and NEXT), any event between two others matters as
 long as they do: every type that has a rate has a store then, whether or not the pattern names it.

@@ -81,14 +81,10 @@ class Closure:
             return largest(each.reach.get(y) for each in self.absent if each.absence.variable == x)
         return largest(each.back.get(x) for each in self.absent if each.absence.variable == y)
 
-    def furthest(self, x: str) -> int | None:
-        """The largest distance from an event of a positive variable to another event; None when there is none."""
-        return self.closed.furthest(x)
-
     @property
     def span_us(self) -> int | None:
         """The largest distance between two events of positive variables; None when there is none."""
-        return largest(map(self.furthest, self.variables)) if self.variables else 0
+        return largest(map(self.closed.furthest, self.variables)) if self.variables else 0
 
     def distance(self, x: str, y: str) -> Distance:
         """The least and the largest `y.ts − x.ts` in microseconds; None where there is no bound."""
