@@ -122,6 +122,7 @@ class Conditions:
 # --- formulas -------------------------------------------------------------------------------------
 
 BY_POSITION = alg.Order.POSITION
+SEVERAL = {ast.Adjacent: alg.Adjacent, ast.Any: alg.Any, ast.Both: alg.Both}
 
 
 @dataclass
@@ -140,12 +141,8 @@ class Formulas:
                 return alg.NextOf(formula.type, formula.type, where=where)
             case ast.Sequence():
                 return alg.Sequence(self._parts(formula), BY_POSITION, where=where)
-            case ast.Adjacent():
-                return alg.Adjacent(self._parts(formula), where=where)
-            case ast.Any():
-                return alg.Any(self._parts(formula), where=where)
-            case ast.Both():
-                return alg.Both(self._parts(formula), where=where)
+            case ast.Adjacent() | ast.Any() | ast.Both():
+                return SEVERAL[type(formula)](self._parts(formula), where=where)
             case ast.Repeat():
                 return alg.Repeat(self.node(formula.part), 1, None, BY_POSITION, where=where)
             case ast.RepeatAdjacent():

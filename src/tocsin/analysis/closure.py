@@ -29,6 +29,7 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
+from itertools import islice
 
 from tocsin import errors
 from tocsin.algebra.alternatives import Alternative
@@ -114,11 +115,8 @@ class Upper:
         near = self._row(x)
         if self.most_us is None and len(near) < len(self.variables):
             return None
-        found = [self.get(x, y) for y in near]
-        if None in found:
-            return None
-        rest = next((y for y in self._last_first if y not in near), None)
-        return max(each for each in (*found, None if rest is None else self.get(x, rest)) if each is not None)
+        rest = (y for y in self._last_first if y not in near)
+        return largest(self.get(x, y) for y in (*near, *islice(rest, 1)))
 
     def _row(self, x: str) -> dict[str, int]:
         """The shortest paths from a variable that avoid the window, by where they end."""
@@ -165,12 +163,9 @@ class Upper:
 
     def _spread(self, name: str) -> int | None:
         """The largest distance between two events of one iterated variable."""
-        ways = [] if self.most_us is None else [self.most_us]
-        for other in self.sure:
-            there, back = (None, None) if other == name else (self.get(name, other), self.get(other, name))
-            if there is not None and back is not None:
-                ways.append(there + back)
-        return min(ways, default=None)
+        around = ((self.get(name, other), self.get(other, name)) for other in self.sure - {name})
+        ways = [there + back for there, back in around if there is not None and back is not None]
+        return smallest([self.most_us, *ways])
 
 
 def without_implied(before: Iterable[tuple[str, str]], through: Set[str]) -> list[tuple[str, str]]:
