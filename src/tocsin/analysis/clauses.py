@@ -15,10 +15,9 @@ from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
 from tocsin.source import Where
 
-ONLY_COUNT = (alg.Returned("count", ex.Aggregate("count", None)),)
-
-
 Warnings = tuple[errors.TocsinWarning, ...]
+
+ONLY_COUNT = (alg.Returned("count", ex.Aggregate("count", None)),)
 
 
 def with_clauses(query: ast.Clauses, pattern: alg.Node, references: References) -> tuple[alg.Query, Warnings]:
@@ -30,6 +29,7 @@ def with_clauses(query: ast.Clauses, pattern: alg.Node, references: References) 
         selection=query.selection,
         after_match=query.after_match,
         output=ast.Output.ALL if query.output is ast.Output.COUNT else query.output,
+        every_us=None if query.every is None else query.every.size_us,
         timeouts=query.timeouts,
         places=query.places,
     )
@@ -42,12 +42,12 @@ def with_clauses(query: ast.Clauses, pattern: alg.Node, references: References) 
                 where=query.place("output"),
                 hint="leave OUTPUT out and write `RETURN COUNT(*)` beside the other columns.",
             )
-        every_us = _every(query, over_all=True, problems=problems)
-        return replace(made, returns=ONLY_COUNT, over_all_matches=True, every_us=every_us), ()
+        return replace(made, returns=ONLY_COUNT, over_all_matches=True), ()
     resolved = [references.resolve(column.expression, whole_variables=True) for column in query.returns]
     over_all = bool(query.group_by) or any(map(_counts_matches, resolved))
-    taken = WINDOW_COLUMNS if query.every is not None else frozenset[str]()
-    taken = taken if over_all else _match_columns(query.timeouts)
+    taken = _match_columns(query.timeouts)
+    if over_all:
+        taken = WINDOW_COLUMNS if query.every is not None else frozenset()
     named, warnings = _apart(query.returns, _names(query.returns, resolved), taken)
     returns = tuple(alg.Returned(name, expression) for name, expression in zip(named, resolved, strict=True))
     columns = {returned.name: returned.expression for returned in returns}
@@ -80,22 +80,15 @@ def with_clauses(query: ast.Clauses, pattern: alg.Node, references: References) 
                     where=query.place("having"),
                     hint="return a count too, `RETURN …, COUNT(*) GROUP BY …`, or count a variable: `COUNT(b)`.",
                 )
-    every_us = _every(query, over_all=over_all, problems=problems)
-    made = replace(made, returns=returns, group_by=group_by, having=having)
-    return replace(made, over_all_matches=over_all, every_us=every_us), warnings
-
-
-def _every(query: ast.Clauses, *, over_all: bool, problems: errors.Problems) -> int | None:
-    if query.every is None:
-        return None
-    if not over_all:
+    if query.every is not None and not over_all:
         problems.add(
             errors.ConflictingClausesError,
             "EVERY is for aggregates over all matches, and RETURN reports each match.",
             where=query.every.where,
             hint="count them: `RETURN COUNT(*) AS n EVERY 10 MINUTES`; or leave EVERY out.",
         )
-    return query.every.size_us
+    made = replace(made, returns=returns, group_by=group_by, having=having, over_all_matches=over_all)
+    return made, warnings
 
 
 def _names(columns: tuple[ast.Column, ...], resolved: list[ex.Expression]) -> list[str]:
