@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import chain, combinations
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -225,13 +225,8 @@ def translate(tree: ast.Query, *, is_partial: bool = False) -> Translation:
     query, warnings = with_clauses(tree, pattern, References(variables, problems))
     if not is_partial:
         errors.raise_all(problems.in_order())
-    return finished(
-        tree,
-        query,
-        places,
-        problems,
-        lambda query: (*null_warnings(query), *_empty_intersections(query.pattern), *warnings),
-    )
+    found = chain(null_warnings(query), _empty_intersections(query.pattern), warnings)
+    return finished(tree, query, places, problems, found)
 
 
 def _places(formula: ast.Formula) -> dict[str, Where]:

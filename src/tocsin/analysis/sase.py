@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
@@ -61,7 +62,7 @@ def translate(tree: ast.Query, *, is_partial: bool = False) -> Translation:
         core = alg.Filter(core, ex.all_of(*conditions.positive), where=tree.place("where_clause"))
     query = replace(query, pattern=core, partition=replace(query.partition, same=conditions.same))
     places = {event.variable: event.where for event in ast.events_in(tree.pattern)}
-    return finished(tree, query, places, problems, lambda query: (*_warnings(tree, query), *warnings))
+    return finished(tree, query, places, problems, chain(_warnings(tree, query), warnings))
 
 
 def finished(
@@ -69,7 +70,7 @@ def finished(
     query: alg.Query,
     places: Mapping[str, Where],
     problems: errors.Problems,
-    warnings: Callable[[alg.Query], Iterable[errors.TocsinWarning]],
+    warnings: Iterable[errors.TocsinWarning],
 ) -> Translation:
     """The translation of a query but for WITHIN; `places` are those of its variables."""
     if tree.within is not None:
@@ -78,7 +79,7 @@ def finished(
     query = replace(query, returns=query.returns or returns)
     if problems:
         return Translation(query, problems=tuple(problems.in_order()))
-    return Translation(query, (*window_warnings(tree.within), *warnings(query), *renamed))
+    return Translation(query, (*window_warnings(tree.within), *warnings, *renamed))
 
 
 def window_problems(window: ast.Window | None, every: ast.Window | None) -> errors.Problems:
