@@ -28,11 +28,11 @@ def _lines(automaton: Automaton) -> Iterator[str]:
     for state, alive in enumerate(automaton.alive):
         role = " (start)" if state == START else " (end)" if state in automaton.finals else ""
         yield f"state {state}{role}" + (f" knows {', '.join(alive)}" if alive else "")
-        yield from (f"  → {one.target}  {' '.join(label(one))}" for one in automaton.leaving[state])
+        yield from (f"  → {one.target}  {_label(one)}" for one in automaton.leaving[state])
 
 
-def label(transition: Transition) -> list[str]:
-    """The guard, updates and outputs of a transition, in up to three parts; tests are given by number."""
+def _label(transition: Transition) -> str:
+    """The guard, updates and outputs of a transition; tests are given by number."""
     asks = [f"t{need}" for need in transition.needs]
     asks += [describe(conjunct) for conjunct in ex.conjuncts(transition.guard)]
     parts = [" and ".join(asks) or "any event"]
@@ -40,7 +40,7 @@ def label(transition: Transition) -> list[str]:
         parts.append("| " + ", ".join(map(_update, transition.updates)))
     if transition.outputs:
         parts.append("/ " + ", ".join(map(_emission, transition.outputs)))
-    return parts
+    return " ".join(parts)
 
 
 def _update(update: Update) -> str:

@@ -15,6 +15,7 @@ from tocsin.analysis.types import DataType, Kind
 from tocsin.automata import expressions as rx
 from tocsin.automata.model import Update
 from tocsin.errors import UnknownAttributeError
+from tocsin.kernels.compile import Writer
 from tocsin.kernels.expressions.code import condition_code, value_code
 from tocsin.kernels.expressions.folds import BOOLEAN, ZEROS, Element, Parts, nullable_element, storage
 from tocsin.kernels.expressions.leaves import NotNumbers, Value
@@ -42,15 +43,17 @@ class Scalar:
 
 @dataclass
 class Lines:
-    """Statements in the making; every value that is used again gets a name."""
+    """Statements that are written before an expression: every value that is used again gets a name."""
 
-    lines: list[str] = field(default_factory=list)
+    writer: Writer = field(default_factory=Writer)
     prefix: str = "t"
+    count: int = 0
 
     def named(self, text: str) -> str:
         """A name for a text."""
-        name = f"{self.prefix}{len(self.lines)}"
-        self.lines.append(f"{name} = {text}")
+        name = f"{self.prefix}{self.count}"
+        self.count += 1
+        self.writer.line(f"{name} = {text}")
         return name
 
 

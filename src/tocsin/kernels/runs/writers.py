@@ -129,13 +129,9 @@ class SearchCode:
     def _step(self, step: Step) -> None:
         w, tests = self.writer, []
         if step.guard is not None:
-            lines = Lines(prefix=f"g{step.number}_")
-            tests = [self.registers.holds(step, lines)]
-            w.line(*lines.lines)
+            tests = [self.registers.holds(step, Lines(w, f"g{step.number}_"))]
         with w.condition(*tests):
-            lines = Lines(prefix=f"u{step.number}_")
-            after = self.registers.after(step, self.tables.registers[step.target], lines)
-            w.line(*lines.lines)
+            after = self.registers.after(step, self.tables.registers[step.target], Lines(w, f"u{step.number}_"))
             if step.source == START:
                 with w.block("if node < 0:"):
                     self._node(LEAF, "-1", "i")
@@ -244,15 +240,12 @@ class ReplayCode:
             if not output.is_derived:
                 continue
             for place in range(len(output.fields or ())):
-                lines = Lines(prefix=f"f{step.number}_{template}_{place}_")
+                lines = Lines(w, f"f{step.number}_{template}_{place}_")
                 text, null, kind = self.registers.field(step, made, place, lines)
-                w.line(*lines.lines)
                 self._note(template, place, kind)
                 w.line(f"d{template}_{place}[m{template}] = {text}", f"e{template}_{place}[m{template}] = {null}")
             w.line(f"m{template} += 1")
-        lines = Lines(prefix=f"u{step.number}_")
-        changes = self.registers.replayed(step, lines)
-        w.line(*lines.lines, *changes)
+        w.line(*self.registers.replayed(step, Lines(w, f"u{step.number}_")))
 
     def _note(self, template: int, place: int, kind: Kind | None) -> None:
         if kind is None:

@@ -280,11 +280,8 @@ class Conditions:
     def _array(self, name: str) -> NDArray[Any]:
         """The array that a parameter names: the values of a carried column, or which of them are NULL."""
         kind, _, column = name.rsplit("_", 2)
-        values, nulls = self.rows.columns[int(column)]
-        if kind == "c":
-            return values[self.chosen]
-        assert nulls is not None
-        return nulls[self.chosen]
+        values, nulls = _column(self.rows.columns[int(column)], self.chosen)
+        return values if kind == "c" else nulls
 
     def orders(self) -> tuple[Integers, Integers] | None:
         """The numbers that events ask and give, by variable: one may follow another that asks for more than it gives.
@@ -303,10 +300,10 @@ class Conditions:
             )
             known = np.unique(values)
             gives = np.searchsorted(known, values)
-            asks = np.searchsorted(known, limits, "right" if "=" in op else "left")
-            if op[0] == ">":
-                asks = len(known) - np.searchsorted(known, limits, "left" if "=" in op else "right")
-                gives = len(known) - 1 - gives
+            is_above = op[0] == ">"
+            asks = np.searchsorted(known, limits, "right" if ("=" in op) != is_above else "left")
+            if is_above:
+                asks, gives = len(known) - asks, len(known) - 1 - gives
             found.append((np.where(no_limit, 0, asks), np.where(nulls, -1, gives)))
         asked, given = zip(*found, strict=True)
         return np.concatenate(asked).astype(np.int64), np.concatenate(given).astype(np.int64)
