@@ -188,7 +188,7 @@ def reduced(draft: Draft) -> Draft:
 
 def finished(draft: Draft, monoids: Monoids) -> Automaton:
     """The automaton of a draft, equal for equal patterns, however their parts were numbered on the way."""
-    draft = _with_short_names(merge_steps(draft))
+    draft = _with_short_names(merge_steps(drop_useless(draft)))
     number_of = _numbers(draft)
     tests: dict[ex.Expression, int] = {}
     transitions = []
@@ -226,10 +226,6 @@ def _numbers(draft: Draft) -> dict[int, int]:
             if step.target != END and step.target not in order:
                 order[step.target] = len(order)
                 waiting.append(step.target)
-    for step in draft.steps:  # only when nothing was reduced: states that no run reaches
-        for state in (step.source, step.target):
-            if state != END:
-                order.setdefault(state, len(order))
     if any(step.ends for step in draft.steps):
         order[END] = len(order)
     return order

@@ -141,16 +141,11 @@ def _made(paths: Paths, tables: Tables, rows: Integers, ts: Integers, derive: De
     """The events that matches make, step by step, and where those of each step begin."""
     makes = {place: [number for number, _ in step.made] for place, step in enumerate(tables.steps)}
     taken, template, first = _expanded(makes, len(tables.steps), paths.steps)
-    if len(tables.templates) == 1:
-        places = np.arange(len(template))
-    else:
-        places = np.zeros(len(template), np.int64)
-        for number in range(len(tables.templates)):
-            own = np.flatnonzero(template == number)
-            places[own] = np.arange(len(own))
-    made: Values = {}
-    if tables.has_derived:
-        made = derive(paths, dict(enumerate(np.bincount(template, minlength=len(tables.templates)).tolist())))
+    counts = np.bincount(template, minlength=len(tables.templates))
+    places = np.empty(len(template), np.int64)
+    for number, count in enumerate(counts):
+        places[template == number] = np.arange(count)
+    made: Values = derive(paths, dict(enumerate(counts.tolist()))) if tables.has_derived else {}
     columns = [
         tuple(made[number, field] for field in range(len(one.attributes))) if one.is_derived else ()
         for number, one in enumerate(tables.templates)
