@@ -22,18 +22,8 @@ from tocsin.optimizer.statistics import Statistics
 Check: TypeAlias = Callable[[str, Any], None]  # of the name and the value of an option
 
 LOCAL, BATCH, STREAM, NOTHING = "local", "batch", "stream", "nothing"
-# By name, where a strategy runs; `plan.strategies` has what they do, and adds others here.
-STRATEGIES: dict[str, frozenset[str]] = {
-    "auto": frozenset({LOCAL, BATCH, STREAM}),
-    "join": frozenset({BATCH, STREAM}),
-    "sliding-window": frozenset({BATCH}),
-    "count": frozenset({BATCH}),
-    "trend": frozenset({LOCAL, BATCH, STREAM}),
-    "kernel": frozenset({LOCAL, BATCH, STREAM}),
-    "clustered": frozenset({BATCH}),
-    "automaton": frozenset({LOCAL, BATCH, STREAM}),
-    "aggregate": frozenset({LOCAL, BATCH, STREAM}),
-}
+# For each strategy, where it runs: `tocsin.plan.strategies.register` adds them.
+STRATEGIES: dict[str, frozenset[str]] = {"auto": frozenset({LOCAL, BATCH, STREAM})}
 STRATEGIES_OF_RULES = ("auto", "aggregate")
 MOST_NUMBER = 2**63 - 1
 MOST_TASK_MEMORY = "512MB"

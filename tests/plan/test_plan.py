@@ -18,9 +18,7 @@ from syrupy.assertion import SnapshotAssertion
 import tocsin
 from tocsin import options, reference
 from tocsin.algebra import nodes as alg
-from tocsin.analysis.schema import BoundQuery
 from tocsin.errors import InvalidOptionError, OptionRefusedError, TocsinWarning, UnsupportedError
-from tocsin.kernels.nested_loops import Kernel, kernel
 from tocsin.language import ast
 from tocsin.options import Options
 from tocsin.plan import strategies
@@ -28,7 +26,8 @@ from tocsin.plan.codec import decode, encode
 from tocsin.plan.plan import Plan, unbound_plan
 from tocsin.plan.prepare import prepare
 from tocsin.plan.program_plan import ProgramPlan, program_plan, times_of
-from tocsin.plan.strategy import ON_SPARK, Strategy
+from tocsin.plan.strategies.kernel import NestedLoops
+from tocsin.plan.strategy import ON_SPARK
 from tocsin.testing.cases import assert_same_rows
 from tocsin.testing.strategies import queries
 
@@ -179,18 +178,21 @@ def test_a_damaged_plan_of_a_program_is_refused() -> None:
 # --- a strategy from one file ---------------------------------------------------------------------
 
 
-class Toy(Strategy):
+class Toy(NestedLoops):
     """Nested loops in slices of a minute; no absences."""
 
     name = "toy"
 
     def refuses(self, query: alg.Query, *, engine: str = ON_SPARK, one_input: bool = True) -> UnsupportedError | None:
-        if any(True for _ in alg.absences_in(query.pattern)):
-            return OptionRefusedError("An absence does not run with the strategy `toy`.", hint="leave it out.")
-        return None
-
-    def search(self, bound: BoundQuery) -> Kernel:
-        return kernel(bound)
+        refusal = super().refuses(query, engine=engine, one_input=one_input)
+        if refusal is not None:
+            return refusal
+        absence = next(iter(alg.absences_in(query.pattern)), None)
+        if absence is None:
+            return None
+        return OptionRefusedError(
+            "An absence does not run with the strategy `toy`.", where=absence.where, hint='leave out `strategy="toy"`.'
+        )
 
     def slice_us(self, plan: Plan) -> int:
         return 60_000_000
@@ -224,6 +226,24 @@ def test_a_strategy_from_one_file_runs_locally(toy: None) -> None:
     assert_same_rows([without_id(row) for row in found], reference.evaluate(p, ROWS))
     with pytest.raises(OptionRefusedError, match="absence"):
         tocsin.pattern("PATTERN SEQ(A a, NOT B b, A c) WITHIN 1 HOUR").match(ROWS, engine="local", strategy="toy")
+
+
+def test_a_strategy_from_one_file_is_weighed_only_when_it_is_asked_for(toy: None) -> None:
+    p = tocsin.pattern(PATTERN)
+    assert "toy chosen" in " ".join(str(p.explain(strategy="toy")).split())
+    assert "toy" not in str(p.explain())
+
+
+def test_a_strategy_that_runs_a_formula_is_weighed_when_it_is_asked_for(
+    toy: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    formula = tocsin.pattern("A ; B WITHIN 10 SECONDS", language="acel").query
+    assert strategies.weighed(formula, "toy") == [
+        ("toy", "ACEL's `;` does not run with the strategy `toy`."),
+        ("automaton", None),
+    ]
+    monkeypatch.setattr(Toy, "refuses", lambda *_, **__: None)
+    assert strategies.weighed(formula, "toy") == [("toy", None), ("automaton", None)]
 
 
 @pytest.mark.spark

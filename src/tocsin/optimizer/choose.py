@@ -19,6 +19,7 @@ from tocsin.optimizer.query_parts import is_filter, is_plain
 from tocsin.optimizer.statistics import Statistics, spaced
 
 JOIN, COUNT, TREND, KERNEL, CLUSTERED = "join", "count", "trend", "kernel", "clustered"
+WEIGHED = (JOIN, COUNT, TREND, KERNEL, CLUSTERED)  # by `auto`; users ask for the others
 AUTOMATON = "automaton"
 MOST_EDGES = 0.2  # of the input that lies near the edges of its parts
 MOST_BRANCHES = 32  # of joins that are chosen without being asked for: each has scans and columns of its own

@@ -1,6 +1,7 @@
-"""Strategies, one file each: what each refuses, what it chooses to run, how it describes itself.
+"""Strategies, one file each: what each refuses, which search or joins it runs, how `explain` describes it.
 
-`STRATEGIES` lists all of them in the order in which `explain` shows them. `register` adds one from elsewhere.
+`register` adds a strategy here and to `tocsin.options`, which checks `match(strategy=...)`. `STRATEGIES` lists all of
+them in the order in which `explain` prints them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from tocsin import options
 from tocsin.algebra import nodes as alg
 from tocsin.errors import UnsupportedError
+from tocsin.optimizer.choose import WEIGHED
 from tocsin.plan.strategies.aggregate import AGGREGATE
 from tocsin.plan.strategies.automaton import AUTOMATON
 from tocsin.plan.strategies.clustered import CLUSTERED
@@ -34,21 +36,18 @@ __all__ = [
     "weighed",
 ]
 STRATEGIES: dict[str, Strategy] = {}
-# Weighed only where they are asked for: the windows of the papers are there to compare with.
-ON_REQUEST = (SLIDING_WINDOW.name, AUTOMATON.name, AGGREGATE.name)
-# Where one of these is possible it is best, and otherwise not worth a word.
+# Where one of these is possible, it is best; elsewhere `explain` does not mention it.
 COUNTING = (COUNT.name, TREND.name)
 
 
 def register(strategy: Strategy) -> None:
-    """Make a strategy known to `match(strategy=)`; `auto` does not choose it."""
+    """Add a strategy that users ask for with `match(strategy=...)`; `auto` weighs only `optimizer.choose.WEIGHED`."""
     STRATEGIES[strategy.name] = strategy
     options.STRATEGIES[strategy.name] = strategy.places
 
 
 for _strategy in (JOIN, SLIDING_WINDOW, COUNT, TREND, KERNEL, CLUSTERED, AUTOMATON, AGGREGATE):
     register(_strategy)
-BUILT_IN = frozenset(STRATEGIES)
 
 
 def refusals(query: alg.Query, *, one_input: bool = True) -> Mapping[str, UnsupportedError | None]:
@@ -58,14 +57,15 @@ def refusals(query: alg.Query, *, one_input: bool = True) -> Mapping[str, Unsupp
     --------
     >>> a, b = alg.Event("A", "a"), alg.Repeat(alg.Event("B", "b"), 1, None)
     >>> query = alg.Query(alg.Within(alg.Sequence((a, b)), 10))
-    >>> [name for name, refusal in refusals(query).items() if refusal is None and name in BUILT_IN]
-    ['kernel', 'clustered', 'automaton', 'aggregate']
+    >>> found = refusals(query)
+    >>> found["kernel"] is None, found["join"].message
+    (True, 'The iteration of `b` does not run as joins.')
     """
     return {name: strategy.refuses(query, one_input=one_input) for name, strategy in STRATEGIES.items()}
 
 
 def weighed(query: alg.Query, wanted: str = "auto", *, one_input: bool = True) -> list[tuple[str, str | None]]:
-    """What the planner weighs: strategies, and why each cannot run.
+    """The strategies that the planner weighs, and why each cannot run: `WEIGHED`, and the one that is asked for.
 
     Counting is listed only where it is possible. An automaton is for what nothing else runs, and then there is nothing
     to weigh.
@@ -74,11 +74,12 @@ def weighed(query: alg.Query, wanted: str = "auto", *, one_input: bool = True) -
         refusal = None if wanted == "auto" else STRATEGIES[wanted].refuses(query, one_input=one_input)
         counted = TREND.refuses(query) is None
         asked = [(wanted, refusal.message)] if refusal is not None else []
-        able = [*([TREND.name] if counted else []), *([wanted] if wanted == AGGREGATE.name and not asked else [])]
+        also = [wanted] if wanted not in ("auto", TREND.name) and not asked else []
+        able = [*([TREND.name] if counted else []), *also]
         return [*asked, *((name, None) for name in (*able, AUTOMATON.name))]
     found: list[tuple[str, str | None]] = []
     for name, strategy in STRATEGIES.items():
-        if name == wanted or (name in BUILT_IN and name not in ON_REQUEST):
+        if name == wanted or name in WEIGHED:
             refusal = strategy.refuses(query, one_input=one_input)
             if name == wanted or name not in COUNTING or refusal is None:
                 found.append((name, None if refusal is None else refusal.message))
