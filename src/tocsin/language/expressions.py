@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
+from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
 from tocsin.source import Where, Written
@@ -39,11 +40,11 @@ class Tree(Written, Generic[N]):
 
     def walk(self) -> Iterator[N]:
         """The node itself and all below it, parents first."""
-        waiting = [cast("N", self)]
+        kind, waiting = self._kind, [cast("N", self)]
         while waiting:
             node = waiting.pop()
             yield node
-            waiting += reversed(node.children())
+            waiting += trees_in(vars(node).values(), kind)[::-1]
 
     def map_children(self, change: Callable[[N], N]) -> Self:
         """The node with `change` applied to each operand; itself if none changes."""
@@ -58,10 +59,10 @@ def trees_in(values: Iterable[Any], kind: type[N]) -> list[N]:
     """The trees of a kind among the fields of a node, and in tuples there."""
     found: list[N] = []
     for value in values:
-        if isinstance(value, kind):
-            found.append(value)
-        elif isinstance(value, tuple):
+        if type(value) is tuple:
             found += trees_in(value, kind)
+        elif isinstance(value, kind):
+            found.append(value)
     return found
 
 
@@ -76,12 +77,10 @@ def map_trees(node: T, kind: type[N], change: Callable[[N], N]) -> T:
 
 
 def _mapped(value: Any, kind: type[N], change: Callable[[N], N]) -> Any:
-    if isinstance(value, kind):
-        return change(value)
-    if isinstance(value, tuple):
-        items = tuple(_mapped(item, kind, change) for item in value)
-        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
-    return value
+    if type(value) is tuple:
+        items = tuple([_mapped(item, kind, change) for item in value])
+        return value if all(map(is_, items, value)) else items
+    return change(value) if isinstance(value, kind) else value
 
 
 @dataclass(frozen=True)
