@@ -216,8 +216,7 @@ def parse_stream(text: str, where: str = "<stream>") -> tuple[tuple[str, str, Ma
         values = _items(found["values"] or "", where)
         row = {"id": found["label"], "ts": time} | values
         events.append((found["label"], found["type"].upper(), row))
-    labels = Counter(label for label, _, _ in events)
-    if any(times > 1 for times in labels.values()):
+    if len({label for label, _, _ in events}) < len(events):
         raise CaseFormatError(f"{where}: a label is used twice")
     return tuple(events)
 
