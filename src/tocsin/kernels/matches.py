@@ -19,8 +19,8 @@ def take(matches: Matches, which: Integers | Mask) -> Matches:
     return Matches(
         matches.start[indices],
         matches.end[indices],
-        _taken(matches.events, indices),
-        _taken(matches.floors, indices),
+        taken(matches.events, indices),
+        taken(matches.floors, indices),
         matches.made,
         tuple((numbers[indices], nulls[indices]) for numbers, nulls in matches.values),
         None if matches.missing is None else matches.missing[indices],
@@ -48,8 +48,8 @@ def concatenate(parts: Sequence[Matches]) -> Matches:
     return Matches(
         np.concatenate([part.start for part in parts]),
         np.concatenate([part.end for part in parts]),
-        _joined(events),
-        _joined([part.floors for part in parts]) if all(part.floors for part in parts) else {},
+        joined(events),
+        joined([part.floors for part in parts]) if all(part.floors for part in parts) else {},
         made,
         tuple(
             (np.concatenate([numbers for numbers, _ in some]), np.concatenate([nulls for _, nulls in some]))
@@ -113,49 +113,24 @@ def _shifted(events: Mapping[str, Integers | Bag], made: Made | None, shift: int
     }
 
 
-def picked(offsets: Integers, indices: Integers) -> tuple[Integers, Integers]:
-    """Of lists in one array (list i at `offsets[i]:offsets[i + 1]`), those at `indices`.
-
-    Returns the offsets of the new lists, and where each of their elements was.
-
-    Examples
-    --------
-    >>> offsets, where = picked(np.array([0, 2, 3, 6]), np.array([2, 0]))
-    >>> offsets.tolist(), where.tolist()
-    ([0, 3, 5], [3, 4, 5, 0, 1])
-    """
-    sizes = offsets[indices + 1] - offsets[indices]
-    starts = sums_before(sizes)
-    where = np.arange(starts[-1], dtype=np.int64) + np.repeat(offsets[indices] - starts[:-1], sizes)
-    return starts, where
+def taken(held: Mapping[str, Integers | Bag], indices: Integers) -> dict[str, Integers | Bag]:
+    """Some entries of columns."""
+    return {name: each.take(indices) for name, each in held.items()}
 
 
-def _taken(held: Mapping[str, Integers | Bag], indices: Integers) -> dict[str, Integers | Bag]:
-    taken: dict[str, Integers | Bag] = {}
-    for variable, values in held.items():
-        if isinstance(values, Ranges):
-            taken[variable] = Ranges(values.heads[indices], values.begins[indices], values.ends[indices], values.listed)
-        elif isinstance(values, Bag):
-            offsets, where = picked(values.offsets, indices)
-            taken[variable] = Bag(offsets, values.rows[where])
-        else:
-            taken[variable] = values[indices]
-    return taken
-
-
-def _joined(parts: Sequence[Mapping[str, Integers | Bag]]) -> dict[str, Integers | Bag]:
-    joined: dict[str, Integers | Bag] = {}
-    for variable, first in parts[0].items():
+def joined(parts: Sequence[Mapping[str, Integers | Bag]]) -> dict[str, Integers | Bag]:
+    """Columns of several parts, which all have the same, below each other."""
+    found: dict[str, Integers | Bag] = {}
+    for name, first in parts[0].items():
         if not isinstance(first, Bag):
-            joined[variable] = np.concatenate([part[variable] for part in parts])
+            found[name] = np.concatenate([part[name] for part in parts])
             continue
-        bags = [bag for part in parts if isinstance(bag := part[variable], Bag)]
-        sizes = np.concatenate([np.diff(bag.offsets) for bag in bags])
-        offsets = sums_before(sizes)
+        bags = [bag for part in parts if isinstance(bag := part[name], Bag)]
+        offsets = sums_before(np.concatenate([bag.sizes for bag in bags]))
         # A bag's rows may begin before its first offset and end after its last.
         rows = np.concatenate([bag.rows[bag.offsets[0] : bag.offsets[-1]] for bag in bags])
-        joined[variable] = Bag(offsets, rows)
-    return joined
+        found[name] = Bag(offsets, rows)
+    return found
 
 
 COPIES = 3  # a task holds its matches as found, as rows, and as results

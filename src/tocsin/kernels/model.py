@@ -53,7 +53,6 @@ class Slot:
     variable: str
     expression: ex.Expression
     held: Held
-    family: int | None = None  # of a RANK: slots of one family are comparable
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class Carried:
     """A column of `Rows`: for the events of each type, the value of an expression over one variable."""
 
     held: Held
-    family: int | None
+    family: int | None  # of a RANK: columns of one family are ranked together
     expressions: Mapping[str, ex.Expression]  # by event type; other types hold anything
 
 
@@ -187,6 +186,15 @@ class Bag:
         offsets = self.offsets[begin : end + 1]
         return Bag(offsets - offsets[0], self.rows[offsets[0] : offsets[-1]])
 
+    def take(self, indices: Integers) -> Bag:
+        """The bags of some matches."""
+        offsets, where = picked(self.offsets, indices)
+        return Bag(offsets, self.rows[where])
+
+    def copy(self) -> Bag:
+        """A bag that keeps no longer array alive."""
+        return Bag(self.offsets.copy(), self.rows.copy())
+
 
 class Ranges(Bag):
     """Bags that share one list: match i has the row `heads[i]`, then `listed[begins[i]:ends[i]]`.
@@ -250,12 +258,33 @@ class Ranges(Bag):
 
     def part(self, begin: int, end: int) -> Ranges:
         """The bags of successive matches."""
-        return Ranges(self.heads[begin:end], self.begins[begin:end], self.ends[begin:end], self.listed)
+        return self.take(np.arange(begin, end))
+
+    def take(self, indices: Integers) -> Ranges:
+        """The bags of some matches."""
+        return Ranges(self.heads[indices], self.begins[indices], self.ends[indices], self.listed)
 
 
 def sums_before(values: NDArray[Any]) -> Integers:
     """The sums of all values before each place, and of all at the end; modulo 2**64."""
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(values, dtype=np.int64)))
+
+
+def picked(offsets: Integers, indices: Integers) -> tuple[Integers, Integers]:
+    """Of lists in one array (list i at `offsets[i]:offsets[i + 1]`), those at `indices`.
+
+    Returns the offsets of the new lists, and where each of their elements was.
+
+    Examples
+    --------
+    >>> offsets, where = picked(np.array([0, 2, 3, 6]), np.array([2, 0]))
+    >>> offsets.tolist(), where.tolist()
+    ([0, 3, 5], [3, 4, 5, 0, 1])
+    """
+    sizes = offsets[indices + 1] - offsets[indices]
+    starts = sums_before(sizes)
+    where = np.arange(starts[-1], dtype=np.int64) + np.repeat(offsets[indices] - starts[:-1], sizes)
+    return starts, where
 
 
 def differs(*columns: Integers) -> Mask:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.algebra import nodes as alg
 from tocsin.kernels import compile
 from tocsin.kernels.lists import Lists, bounds
-from tocsin.kernels.matches import COPIES, check_memory, picked, too_many_matches, too_many_steps
+from tocsin.kernels.matches import COPIES, check_memory, joined, taken, too_many_matches, too_many_steps
 from tocsin.kernels.model import Bag, Integers, Mask, Matches, sums_before
 from tocsin.kernels.search.context import Context, Setting
 from tocsin.kernels.search.function import DOUBLES, function, value_name
@@ -39,6 +37,20 @@ class Found:
 
     arrays: Arrays
     count: int
+
+    def column(self, name: str, missing: int) -> Integers:
+        """A number of each match; `missing` where no match of this search has it."""
+        found = self.arrays.get(f"out_{name}")
+        return np.full(self.count, missing) if found is None else found[: self.count]
+
+    def bag(self, variable: str, name: str) -> Bag:
+        """Numbers of the events that a variable holds, which may be one event at most in this search."""
+        ends = self.arrays.get(f"out_{variable}_to")
+        if ends is None:
+            is_bound = self.column(variable, -1) >= 0
+            return Bag(sums_before(is_bound), self.column(name, -1)[is_bound])
+        offsets = np.concatenate((np.zeros(1, np.int64), ends[: self.count]))
+        return Bag(offsets, self.arrays[f"out_{name}"][: offsets[-1]])
 
 
 @dataclass(frozen=True)
@@ -129,81 +141,74 @@ class Runner:
     @cached_property
     def iterated(self) -> list[str]:
         """The variables that are iterated, for messages."""
-        return _iterated(self.program)
+        kinds = self.program.kinds.items()
+        return [name for name, kind in kinds if kind.iterated and name not in self.setting.looks]
 
     # --- tables -----------------------------------------------------------------------------------
 
     def table(self, number: int, table: Table, lists: Lists, arrays: Arrays, most: int = UNLIMITED) -> Arrays:
         """The rows of a table, of all its branches, sorted by group and start; at most so many from one event on."""
         name = f"t{number}"
-        parts: list[Found] = []
+        # The rows of no call have all columns, too.
+        parts = [self._rows_of(table, Found({}, 0))]
         size = 0
         for search in table.branches:
             made = function(search, self.setting, self.program.tables, waiting=table.absences, is_main=False)
             for found in self._calls(made, lists, arrays, most):
                 if found.count:
-                    parts.append(_trimmed(found, made))
-                    size += sum(array.nbytes for array in parts[-1].arrays.values())
+                    # A call has room for more than it finds.
+                    parts.append({column: held.copy() for column, held in self._rows_of(table, found).items()})
+                    size += sum(held.nbytes for held in parts[-1].values())
                     check_memory(size, self.memory, self.iterated)
-        counts = [found.count for found in parts]
-        ends = [0, *accumulate(counts)]
-        holders: dict[str, list[int]] = {}
-        for place, found in enumerate(parts):
-            for output in found.arrays:
-                holders.setdefault(output, []).append(place)
-
-        def column(output: str, missing: int) -> Integers:
-            values = np.full(ends[-1], missing, np.int64)
-            for place in holders.get(output, ()):
-                values[ends[place] : ends[place + 1]] = parts[place].arrays[output][: counts[place]]
-            return values
-
-        group, start = column("out_group", 0), column("out_start", 0)
-        order = np.lexsort((start, group))
-        made_arrays: Arrays = {f"ts_{name}": start[order], f"end_{name}": column("out_end", 0)[order]}
-        made_arrays |= bounds(name, group[order], np.arange(lists.groups))
-        for absence in range(len(table.absences)):
-            made_arrays[f"{name}_low{absence}"] = column(f"out_low{absence}", 0)[order]
-            made_arrays[f"{name}_high{absence}"] = column(f"out_high{absence}", 0)[order]
-            made_arrays[f"{name}_active{absence}"] = column(f"out_active{absence}", 0)[order].astype(np.bool_)
-        for variable, kind in table.kinds.items():
-            short = self.setting.numbers[variable]
-            if not kind.iterated:
-                made_arrays[f"{name}_{short}"] = column(f"out_{short}", -1)[order]
-                made_arrays[f"{name}_floor_{short}"] = column(f"out_floor_{short}", 0)[order]
-                continue
-            bags = [_bag(found, short, f"out_{short}") for found in parts]
-            offsets, where, rows = _joined(bags, counts, order)
-            made_arrays |= {f"{name}_{short}_to": offsets, f"{name}_{short}": rows[where]}
-            if self.setting.with_floors:
-                floors = [_bag(found, short, f"out_floor_{short}") for found in parts]
-                made_arrays[f"{name}_floor_{short}"] = _joined(floors, counts, order)[2][where]
+        known: dict[str, Any] = joined(parts)
+        rows: dict[str, Any] = taken(known, np.lexsort((known["start"], known["group"])))
+        made_arrays: Arrays = bounds(name, rows.pop("group"), np.arange(lists.groups))
+        made_arrays |= {f"ts_{name}": rows.pop("start"), f"end_{name}": rows.pop("end")}
+        for column, held in rows.items():
+            if isinstance(held, Bag):
+                made_arrays |= {f"{name}_{column}_to": held.offsets, f"{name}_{column}": held.rows}
+            else:
+                made_arrays[f"{name}_{column}"] = held
         return made_arrays
+
+    def _rows_of(self, table: Table, found: Found) -> dict[str, Integers | Bag]:
+        """What a call has found of a table, by column."""
+        absences = range(len(table.absences))
+        names = ["group", "start", "end", *(f"{what}{each}" for each in absences for what in ("low", "high", "active"))]
+        columns: dict[str, Integers | Bag] = {name: found.column(name, 0) for name in names}
+        for variable, kind in table.kinds.items():
+            columns |= self._events(found, variable, is_bag=kind.iterated)
+        return columns
+
+    def _events(self, found: Found, variable: str, *, is_bag: bool) -> dict[str, Integers | Bag]:
+        """The events that a variable holds, and their floors where these are asked for, as places in its list."""
+        name = self.setting.numbers[variable]
+        names = [name, f"floor_{name}"] if self.setting.with_floors else [name]
+        return {each: found.bag(name, each) if is_bag else found.column(each, -1) for each in names}
 
     # --- results ----------------------------------------------------------------------------------
 
     def _as_matches(self, found: Found, lists: Lists) -> Matches:
         events: dict[str, Integers | Bag] = {}
         floors: dict[str, Integers | Bag] = {}
-        bases = lists.bases[found.arrays["out_group"][: found.count]]
+        bases = lists.bases[found.column("group", 0)]
         for variable, kind in self.program.kinds.items():
             if variable in self.setting.hidden:
                 continue
-            short, rows = self.setting.numbers[variable], lists.rows[variable]
-            if kind.iterated:
-                offsets, indices = _bag(found, short, f"out_{short}")
-                events[variable] = Bag(offsets, rows[indices])
-                if self.setting.with_floors:
-                    offsets, times = _bag(found, short, f"out_floor_{short}")
-                    floors[variable] = Bag(offsets, _from_base(times, np.repeat(bases, np.diff(offsets))))
-                continue
-            nothing = np.full(found.count, -1)
-            indices = found.arrays.get(f"out_{short}", nothing)[: found.count]
-            padded = rows if len(rows) else np.full(1, -1)
-            events[variable] = np.where(indices >= 0, padded[indices], -1)
-            if self.setting.with_floors:
-                floors[variable] = _from_base(found.arrays.get(f"out_floor_{short}", nothing)[: found.count], bases)
-        start, end = (found.arrays[name][: found.count] + bases for name in ("out_start", "out_end"))
+            rows = lists.rows[variable]
+            places, *others = self._events(found, variable, is_bag=kind.iterated).values()
+            if isinstance(places, Bag):
+                events[variable] = Bag(places.offsets, rows[places.rows])
+            else:
+                padded = rows if len(rows) else np.full(1, -1)
+                events[variable] = np.where(places >= 0, padded[places], -1)
+            for held in others:
+                floors[variable] = (
+                    Bag(held.offsets, _from_base(held.rows, np.repeat(bases, held.sizes)))
+                    if isinstance(held, Bag)
+                    else _from_base(held, bases)
+                )
+        start, end = (found.column(name, 0) + bases for name in ("start", "end"))
         return Matches(start, end, events, floors, values=tuple(self._values(found)))
 
     def _values(self, found: Found) -> Iterator[tuple[NDArray[Any], Mask]]:
@@ -211,20 +216,6 @@ class Runner:
         for number, test in enumerate(self.setting.asked):
             values = found.arrays[value_name(number, test.folds[0].kind)][: found.count]
             yield values, found.arrays[f"out_null{number}"][: found.count].astype(np.bool_)
-
-
-def _trimmed(found: Found, made: Context) -> Found:
-    """Copy outputs into arrays that are no longer than they are."""
-    of_bags = {output for name in made.bags for output in (f"out_{name}", f"out_floor_{name}")}
-    arrays = {name: array[: found.count] for name, array in found.arrays.items() if name not in of_bags}
-    for name in made.bags:
-        total = int(arrays[f"out_{name}_to"][-1]) if found.count else 0
-        arrays |= {
-            output: found.arrays[output][:total]
-            for output in (f"out_{name}", f"out_floor_{name}")
-            if output in found.arrays
-        }
-    return Found({name: array.copy() for name, array in arrays.items()}, found.count)
 
 
 def _written(outputs: Arrays) -> Found:
@@ -235,39 +226,3 @@ def _written(outputs: Arrays) -> Found:
 def _from_base(floors: Integers, bases: Integers) -> Integers:
     """Floors as times; one that is no time, because anything may come first, stays what it is."""
     return np.where(floors == LEAST, LEAST, floors + bases)
-
-
-def _iterated(program: Program) -> list[str]:
-    named: dict[str, None] = {}
-    searches = [branch for table in program.tables for branch in table.branches]
-    for search in [*searches, *program.mains]:
-        for node in search.part.walk():
-            if isinstance(node, alg.Repeat) and node.most != 1:
-                part = node.part
-                names = [part.variable] if isinstance(part, alg.Event) else list(getattr(part, "variables", ()))
-                named |= dict.fromkeys(names)
-    return list(named)
-
-
-def _bag(found: Found, short: str, output: str) -> tuple[Integers, Integers]:
-    """The offsets and elements of a bag; a variable that the branch does not have holds nothing."""
-    if output not in found.arrays:
-        return np.zeros(found.count + 1, np.int64), np.empty(0, np.int64)
-    if f"out_{short}_to" not in found.arrays:  # one event in this branch, several in another
-        values = found.arrays[output][: found.count]
-        is_bound = found.arrays[f"out_{short}"][: found.count] >= 0
-        return sums_before(is_bound), values[is_bound]
-    ends = found.arrays[f"out_{short}_to"][: found.count]
-    offsets = np.concatenate((np.zeros(1, np.int64), ends))
-    return offsets, found.arrays[output][: offsets[-1]]
-
-
-def _joined(
-    bags: list[tuple[Integers, Integers]], counts: list[int], order: Integers
-) -> tuple[Integers, Integers, Integers]:
-    """Bags of several calls as one, in a new order: its offsets, where its elements were, and all elements."""
-    sizes = np.concatenate([np.empty(0, np.int64), *(np.diff(offsets) for offsets, _ in bags)])
-    offsets = sums_before(sizes)
-    elements = np.concatenate([np.empty(0, np.int64), *(rows for _, rows in bags)]).astype(np.int64, copy=False)
-    new_offsets, where = picked(offsets, order)
-    return new_offsets, where, elements

@@ -19,8 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from tocsin import errors
-from tocsin.kernels.matches import picked
-from tocsin.kernels.model import NO_FLOOR, Bag, Integers, Mask, Matches, Rows, differs, sums_before
+from tocsin.kernels.model import NO_FLOOR, Bag, Integers, Mask, Matches, Rows, differs, picked, sums_before
 
 
 @dataclass(frozen=True)
