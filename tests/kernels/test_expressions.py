@@ -84,12 +84,10 @@ def test_strings_that_meet_are_one_family_also_by_way_of_others() -> None:
         prepare(parse_expression(text), ENVIRONMENT, families)
         for text in ("a.k = b.k", "c.k < d.k", "a.d = c.d", "lower(b.k) != c.k", "b.k = c.k")
     ]
-    settled = [families.settled(test) for test in tests if test is not None]
-    strings = {slot.family for test in settled for slot in test.slots if slot.expression != parse_expression("a.d")}
-    assert len(settled) == 5
-    assert len(strings) == 2
-    assert {slot.family for slot in settled[2].slots}.isdisjoint(settled[0].slots[0:1])
-    assert settled[0].slots[0].family == settled[1].slots[0].family != settled[2].slots[0].family
+    found = [{families.of(slot) for slot in test.slots} for test in tests if test is not None]
+    assert len(found) == 5
+    assert all(len(numbers) == 1 for numbers in found)
+    assert found[0] == found[1] == found[3] == found[4] != found[2]
 
 
 def test_families_stay_apart_when_a_condition_is_refused() -> None:
@@ -99,7 +97,7 @@ def test_families_stay_apart_when_a_condition_is_refused() -> None:
     second = prepare(parse_expression("b.k = d.k"), ENVIRONMENT, families)
     assert first is not None
     assert second is not None
-    assert first.slots[0].family != second.slots[0].family
+    assert families.of(first.slots[0]) != families.of(second.slots[0])
 
 
 @pytest.mark.parametrize(
@@ -150,7 +148,7 @@ def held(slot: Slot, value: Any) -> Any:
 class Columns:
     """The slots of a test for all events of a match, as NumPy arrays."""
 
-    def __init__(self, test: Test, bags: reference.Bags) -> None:
+    def __init__(self, test: Test, bags: reference.Bags, families: Families) -> None:
         self.test, self.bags = test, bags
         values = {
             slot: [
@@ -159,16 +157,14 @@ class Columns:
             ]
             for slot in test.slots
         }
-        families: dict[int, set[Any]] = {}
+        ranked: dict[int, set[Any]] = {}
         for slot, column in values.items():
-            if slot.family is not None:
-                families.setdefault(slot.family, set()).update(value for value in column if value is not None)
-        ranks = {
-            family: {value: rank for rank, value in enumerate(sorted(known))} for family, known in families.items()
-        }
+            if slot.held is Held.RANK:
+                ranked.setdefault(families.of(slot), set()).update(value for value in column if value is not None)
+        ranks = {family: {value: rank for rank, value in enumerate(sorted(known))} for family, known in ranked.items()}
         self.names: dict[str, Any] = dict(numeric.HELPERS)
         for number, (slot, given_values) in enumerate(values.items()):
-            rank = ranks.get(slot.family, {})
+            rank = ranks[families.of(slot)] if slot.held is Held.RANK else {}
             column = [rank.get(value, value) for value in given_values]
             dtype = {Held.FLOAT: np.float64, Held.BOOLEAN: np.bool_}.get(slot.held, np.int64)
             self.names[f"c{number}"] = np.array([0 if value is None else value for value in column], dtype=dtype)
@@ -191,20 +187,18 @@ class Columns:
             lines = fold_statements(fold, f"f{number}", lambda k, fold=fold: self.texts(fold.slot, k), count)
             exec("\n".join(lines), names)
 
-        def fold_texts(fold: Fold) -> tuple[str, str]:
-            number = self.test.folds.index(fold)
-            return f"f{number}", f"f{number}_null"
-
         references = list(ex.references_in(self.test.conjunct))
         for choice in reference.choices(references, self.bags):
             if any(reference.chosen(each, self.bags, choice) is None for each in references):
                 continue
-            text = true_code(
-                self.test,
-                lambda leaf, choice=choice: self.texts(leaf.slot, str(self.place(leaf, choice))),
-                fold_texts,
-            )
-            if not eval(text, names):
+
+            def texts(leaf: SlotRef | Fold, choice: Any = choice) -> tuple[str, str | None]:
+                if isinstance(leaf, SlotRef):
+                    return self.texts(leaf.slot, str(self.place(leaf, choice)))
+                number = self.test.folds.index(leaf)
+                return f"f{number}", f"f{number}_null"
+
+            if not eval(true_code(self.test.tree, texts), names):
                 return False
         return True
 
@@ -213,9 +207,10 @@ class Columns:
 @given(CONJUNCTS, BAGS)
 def test_generated_code_holds_exactly_when_the_conjunct_does(conjunct: ex.Expression, rows: Bags) -> None:
     bags = as_events(rows)
-    test = prepare(conjunct, ENVIRONMENT, Families())
+    families = Families()
+    test = prepare(conjunct, ENVIRONMENT, families)
     if test is not None:
-        assert Columns(test, bags).holds() == reference.holds(conjunct, bags)
+        assert Columns(test, bags, families).holds() == reference.holds(conjunct, bags)
 
 
 @settings(max_examples=300, deadline=None)
@@ -248,7 +243,7 @@ def test_most_generated_conjuncts_are_decided_by_numbers() -> None:
 def folded(function: str, held_as: Held, values: list[Any]) -> Any:
     kind = {Held.INTEGER: Kind.INTEGER, Held.FLOAT: Kind.DOUBLE, Held.BOOLEAN: Kind.BOOLEAN}[held_as]
     slot = Slot("b", ex.Attribute("b", ("x",)), held_as)
-    lines = fold_statements(Fold(function, slot, "b", False, kind), "out", lambda k: (f"c[{k}]", f"n[{k}]"), "count")
+    lines = fold_statements(Fold(function, slot, "b", kind), "out", lambda k: (f"c[{k}]", f"n[{k}]"), "count")
     dtype = {Held.INTEGER: np.int64, Held.FLOAT: np.float64, Held.BOOLEAN: np.bool_}[held_as]
     names: dict[str, Any] = {
         **numeric.HELPERS,
@@ -375,14 +370,15 @@ def test_numba_gives_what_python_gives() -> None:
     numba = pytest.importorskip("numba")
     families = Families()
     prepared_tests = [prepare(parse_expression(text), ENVIRONMENT, families) for text in SAMPLE]
-    tests = [families.settled(test) for test in prepared_tests if test is not None]
+    tests = [test for test in prepared_tests if test is not None]
     assert len(tests) == len(SAMPLE)
     slots = list(dict.fromkeys(slot for test in tests for slot in test.slots))
 
-    def texts(leaf: SlotRef) -> tuple[str, str]:
+    def texts(leaf: SlotRef | Fold) -> tuple[str, str]:
+        assert isinstance(leaf, SlotRef)
         return f"c{slots.index(leaf.slot)}", f"n{slots.index(leaf.slot)}"
 
-    written = [true_code(test, texts, lambda fold: ("", "")) for test in tests]
+    written = [true_code(test.tree, texts) for test in tests]
     names: dict[str, Any] = dict(numeric.HELPERS)
     exec(as_source("plain", written, len(slots)), names)
     compiled_names: dict[str, Any] = {name: numba.njit(helper) for name, helper in numeric.HELPERS.items()}
@@ -414,7 +410,7 @@ def test_numba_folds_as_python_does() -> None:
     for place, (function, held_as) in enumerate(cases):
         column = 0 if held_as is Held.INTEGER else 1
         kind = Kind.INTEGER if held_as is Held.INTEGER else Kind.DOUBLE
-        fold = Fold(function, Slot("b", ex.Attribute("b", ("x",)), held_as), "b", False, kind)
+        fold = Fold(function, Slot("b", ex.Attribute("b", ("x",)), held_as), "b", kind)
         body = fold_statements(
             fold, f"f{place}", lambda k, column=column: (f"c{column}[{k}]", f"n{column}[{k}]"), "count"
         )
@@ -512,4 +508,4 @@ def test_decimals_are_compared_by_value() -> None:
     test = prepared("a.d = b.d")
     assert test is not None
     bags = as_events({"a": [{"d": Decimal("1.0")}], "b": [{"d": Decimal("1.00")}]})
-    assert Columns(test, bags).holds()
+    assert Columns(test, bags, Families()).holds()

@@ -63,7 +63,7 @@ def test_aggregates_are_those_of_the_bags(bags: Ranges, function: str, column: l
     slot = Slot("v", ex.Attribute("v", ("x",)), held)
     numbers = np.array([value or 0 for value in column], np.float64 if is_double else np.int64)
     nulls = np.array([value is None for value in column])
-    fold = Fold(function, slot, "v", False, Kind.DOUBLE if is_double else Kind.INTEGER)
+    fold = Fold(function, slot, "v", Kind.DOUBLE if is_double else Kind.INTEGER)
     known = [
         [column[row] for row in rows if column[row] is not None]
         for rows in (np.split(bags.rows, bags.offsets[1:-1]) if len(bags.heads) else [])

@@ -46,6 +46,7 @@ class Conditions:
     residual_around: tuple[alg.Around, ...]
     carried: tuple[Carried, ...]  # the columns that the tests need
     places: Mapping[tuple[str, ex.Expression], int]  # (variable, slot's expression) → the column that holds it
+    families: Families  # which of the columns are ranked together
     unordered: tuple[tuple[str, ...], ...] = ()  # the groups of variables of which all orders are found
     # Aggregates of gathered events in the result that are computed where the events are, as tests that hold them.
     asked: Mapping[ex.Expression, Test] = field(default_factory=dict)
@@ -73,48 +74,53 @@ def conditions(bound: BoundQuery, core: alg.Node) -> Conditions:
     gatherings = list(alg.gatherings_in(core))
     gathered = {each.variable for each in gatherings}
     late: set[str] = set()  # gathered after the search
+
+    def prepared(part: ex.Expression) -> Test | None:
+        return prepare(part, environment, families)
+
     for around in (*gatherings, *alg.absences_in(core)):
         own = [part for part in ex.conjuncts(around.condition) if alone(part) == around.variable]
         between = [part for part in ex.conjuncts(around.condition) if part not in own]
         known = flags.setdefault(around.variable, [])
         known.extend(part for part in own if part not in known)
-        prepared = [None if ex.variables_in(part) & late else prepare(part, environment, families) for part in between]
-        around_tests[around.variable] = tuple(test for test in prepared if test is not None)
-        if any(test is None for test in prepared):
+        known_tests = [None if ex.variables_in(part) & late else prepared(part) for part in between]
+        around_tests[around.variable] = tuple(test for test in known_tests if test is not None)
+        if None in known_tests:
             residual_around.append(around)
             late |= {around.variable} & gathered
     tests: list[Test] = []
     residual: list[ex.Expression] = []
-    where = next((node.condition for node in bound.query.pattern.walk() if isinstance(node, alg.Filter)), None)
-    for conjunct in ex.conjuncts(where):
-        only = alone(conjunct)
+    for conjunct in bound.query.conjuncts:
+        only, test = alone(conjunct), None
         if only is not None and only not in gathered:
             flags.setdefault(only, []).append(conjunct)
-        elif not ex.variables_in(conjunct) & late and (test := prepare(conjunct, environment, families)) is not None:
+        elif not ex.variables_in(conjunct) & late and (test := prepared(conjunct)) is not None:
             tests.append(test)
         else:
             residual.append(conjunct)
     found_in_order = interchangeable(bound.query)
-    tests = [*(test for group in found_in_order for test in in_order(group)), *map(families.settled, tests)]
-    around_tests = {name: tuple(map(families.settled, some)) for name, some in around_tests.items()}
+    tests = [*(test for group in found_in_order for test in in_order(group)), *tests]
     unordered = tuple(group for group in bound.query.unordered if group not in found_in_order)
     # What is still to be looked at afterwards needs the bags.
     whole = [*residual, *(each.condition for each in residual_around if each.condition is not None)]
-    spoken = frozenset[str]().union(late, *map(ex.variables_in, whole))
-    shown = spoken if not unordered else frozenset(gathered)
-
-    def prepared_now(part: ex.Expression) -> Test | None:
-        return prepare(part, environment, families)
-
-    asked = aggregates_only(bound.query.returns, gathered - shown, prepared_now)
-    hidden = frozenset(fold.variable for test in asked.values() for fold in test.folds)
+    shown = gathered if unordered else set().union(late, *map(ex.variables_in, whole))
+    asked: dict[ex.Expression, Test] = {}
+    hidden: set[str] = set()
+    for name in [each.variable for each in gatherings if each.variable not in shown]:
+        if found := _as_tests(_mentions_of(name, bound.query), prepared, SUMMED):
+            asked |= found
+            hidden.add(name)
     ranged = None if tests or residual or residual_around else _ranged(bound.query)
-    found = None if ranged is None else of_range(bound.query, ranged, prepared_now)
-    if found is not None:
-        asked, hidden = found
+    mentions = [] if ranged is None else _mentions_of(ranged, bound.query)
+    inner = [node for node in mentions if not _is_edge(node)]
+    found = _as_tests(inner, prepared, RANGED)
+    if found is None:
+        ranged = None
+    elif ranged is not None:
+        asked, hidden = found, {ranged} if inner == mentions else set()
     tests_of_all = (*tests, *(test for some in around_tests.values() for test in some), *asked.values())
     slots = [slot for test in tests_of_all for slot in test.slots]
-    carried, places = columns_of(slots, core)
+    carried, places = columns_of(slots, core, families)
     return Conditions(
         {name: tuple(parts) for name, parts in flags.items()},
         tuple(tests),
@@ -123,10 +129,11 @@ def conditions(bound: BoundQuery, core: alg.Node) -> Conditions:
         tuple(residual_around),
         carried,
         places,
+        families,
         unordered,
         asked,
-        hidden,
-        ranged if found is not None else None,
+        frozenset(hidden),
+        ranged,
     )
 
 
@@ -176,31 +183,29 @@ def _types(core: alg.Node) -> dict[str, tuple[str, ...]]:
 
 
 def columns_of(
-    slots: Sequence[Slot], core: alg.Node
+    slots: Sequence[Slot], core: alg.Node, families: Families
 ) -> tuple[tuple[Carried, ...], dict[tuple[str, ex.Expression], int]]:
     """Columns for slots: one column serves several event types, and all variables that need the same of a type."""
     types = _types(core)
-    carried: list[tuple[Held, int | None, dict[str, ex.Expression]]] = []
+    columns: list[tuple[tuple[Held, int | None], dict[str, ex.Expression]]] = []
     places: dict[tuple[str, ex.Expression], int] = {}
     for slot in dict.fromkeys(slots):
         if isinstance(slot.expression, RowOf | PlaceOf):
             continue  # known where the search runs
-        kinds = types[slot.variable]
-        number = next((n for n, column in enumerate(carried) if _fits(slot, kinds, *column)), len(carried))
-        if number == len(carried):
-            carried.append((slot.held, slot.family, {}))
+        held, kinds = (slot.held, families.of(slot) if slot.held is Held.RANK else None), types[slot.variable]
+        fitting = (
+            number
+            for number, (other, known) in enumerate(columns)
+            if held == other
+            and all(anonymous(known[kind]) == anonymous(slot.expression) for kind in kinds if kind in known)
+        )
+        number = next(fitting, len(columns))
+        if number == len(columns):
+            columns.append((held, {}))
         places[slot.variable, slot.expression] = number
         for kind in kinds:
-            carried[number][2].setdefault(kind, slot.expression)
-    return tuple(Carried(*column) for column in carried), places
-
-
-def _fits(
-    slot: Slot, kinds: tuple[str, ...], held: Held, family: int | None, expressions: Mapping[str, ex.Expression]
-) -> bool:
-    return (held, family) == (slot.held, slot.family) and all(
-        kind not in expressions or anonymous(expressions[kind]) == anonymous(slot.expression) for kind in kinds
-    )
+            columns[number][1].setdefault(kind, slot.expression)
+    return tuple(Carried(*held, expressions) for held, expressions in columns), places
 
 
 def anonymous(expression: ex.Expression) -> ex.Expression:
@@ -209,38 +214,6 @@ def anonymous(expression: ex.Expression) -> ex.Expression:
 
 
 NUMBERS = (Kind.INTEGER, Kind.DOUBLE)
-
-
-def aggregates_only(
-    returns: Iterable[alg.Returned], names: Iterable[str], prepare: Callable[[ex.Expression], Test | None]
-) -> dict[ex.Expression, Test]:
-    """The aggregates of those variables of which nothing else is asked, each in a test that kernels can compute.
-
-    A result without named values shows every event. `prepare` makes a test of a condition, or None.
-    """
-    spoken = [node for returned in returns for node in _mentions(returned.expression)]
-    found: dict[ex.Expression, Test] = {}
-    for name in names if spoken else ():
-        own = dict.fromkeys(node for node in spoken if name in ex.variables_in(node))
-        tests = {node: _test(node, prepare) for node in own}
-        found |= {node: test for node, test in tests.items() if test is not None} if None not in tests.values() else {}
-    return found
-
-
-def of_range(
-    query: alg.Query, name: str, prepare: Callable[[ex.Expression], Test | None]
-) -> tuple[dict[ex.Expression, Test], frozenset[str]] | None:
-    """The aggregates of a variable whose bags are ranges of a list, and the variable unless its edges are shown too.
-
-    None when the result shows more than aggregates and the first or last event, so that bags are built.
-    """
-    outputs = [*(each.expression for each in query.returns), *([query.having] if query.having else [])]
-    spoken = dict.fromkeys(node for output in outputs for node in _mentions(output) if name in ex.variables_in(node))
-    tests = {node: _test(node, prepare, RANGED) for node in spoken if not _is_edge(node)}
-    known = {node: test for node, test in tests.items() if test is not None}
-    if len(known) < len(tests):
-        return None
-    return known, frozenset({name} if len(known) == len(spoken) else ())
 
 
 def _is_edge(node: ex.Expression) -> bool:
@@ -254,8 +227,14 @@ def _is_edge(node: ex.Expression) -> bool:
             return False
 
 
+def _mentions_of(name: str, query: alg.Query) -> list[ex.Expression]:
+    """The aggregates of a variable in the result, and what is said of its events outside them, each once."""
+    outputs = [*(each.expression for each in query.returns), *([query.having] if query.having else [])]
+    spoken = (node for output in outputs for node in _mentions(output) if name in ex.variables_in(node))
+    return list(dict.fromkeys(spoken))
+
+
 def _mentions(node: ex.Expression) -> Iterator[ex.Expression]:
-    """The aggregates of an expression, and what it says of events outside them."""
     if isinstance(node, ex.Aggregate | ex.Attribute | ex.Variable):
         yield node
         return
@@ -263,13 +242,19 @@ def _mentions(node: ex.Expression) -> Iterator[ex.Expression]:
         yield from _mentions(child)
 
 
-def _test(
-    node: ex.Expression, prepare: Callable[[ex.Expression], Test | None], functions: frozenset[str] = SUMMED
-) -> Test | None:
-    if not isinstance(node, ex.Aggregate) or node.function not in functions or node.distinct:
-        return None
-    test = prepare(ex.Comparison("=", node, ex.Literal(0)))
-    return test if test is not None and len(test.folds) == 1 and test.folds[0].kind in NUMBERS else None
+def _as_tests(
+    nodes: Iterable[ex.Expression], prepare: Callable[[ex.Expression], Test | None], functions: frozenset[str]
+) -> dict[ex.Expression, Test] | None:
+    """Aggregates, each in a test that kernels can compute; None where one of them cannot be, or is no aggregate."""
+    found: dict[ex.Expression, Test] = {}
+    for node in nodes:
+        if not isinstance(node, ex.Aggregate) or node.function not in functions or node.distinct:
+            return None
+        test = prepare(ex.Comparison("=", node, ex.Literal(0)))
+        if test is None or len(test.folds) != 1 or test.folds[0].kind not in NUMBERS:
+            return None
+        found[node] = test
+    return found
 
 
 # --- variables that can change names (D37) --------------------------------------------------------
@@ -307,8 +292,8 @@ def in_order(group: tuple[str, ...]) -> Iterator[Test]:
     for names in pairwise(group):
         events = [PlaceOf(ex.Variable(name)) for name in names]
         slots = [Slot(name, event, Held.INTEGER) for name, event in zip(names, events, strict=True)]
-        references = tuple(SlotRef(slot, slot.variable, ex.Each.PLAIN, Kind.INTEGER) for slot in slots)
-        yield Test(ex.Comparison("<=", *events), ex.Comparison("<=", *references), tuple(slots), references, ())
+        references = [SlotRef(slot, ex.Each.PLAIN, Kind.INTEGER) for slot in slots]
+        yield Test(ex.Comparison("<=", *events), ex.Comparison("<=", *references))
 
 
 def _is_symmetric(pattern: alg.Node, group: tuple[str, ...]) -> bool:

@@ -81,7 +81,7 @@ def _equalities(
         match test.tree:
             case ex.Comparison(op="=", left=SlotRef() as left, right=SlotRef() as right):
                 own, other = (left, right) if left.variable == variable else (right, left)
-                alike = (own.slot.held, own.slot.family, own.kind) == (other.slot.held, other.slot.family, other.kind)
+                alike = (own.slot.held, own.kind) == (other.slot.held, other.kind)
                 plain = own.index is ex.Each.PLAIN and other.index is ex.Each.PLAIN
                 places = [found.places.get((each.variable, each.slot.expression)) for each in (own, other)]
                 if own.variable == variable and other.variable in singles and alike and plain and None not in places:

@@ -27,7 +27,6 @@ from tocsin.kernels.expressions.leaves import (
     PlaceOf,
     RowOf,
     SlotRef,
-    Test,
     Value,
     all_of,
     any_of,
@@ -41,39 +40,34 @@ from tocsin.kernels.model import Slot
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 
-Texts = tuple[str, str | None]
+Leaves = Callable[[SlotRef | Fold], tuple[str, str | None]]
 Unite = Callable[[Slot, Slot], None]
 MOST_NESTED = 90
 
 
-def true_code(test: Test, value: Callable[[SlotRef], Texts], fold: Callable[[Fold], Texts]) -> str:
-    """A Python expression that is true exactly when a conjunct is TRUE, of whose events all exist.
+def true_code(tree: ex.Expression, texts: Leaves) -> str:
+    """A Python expression that is true exactly when the conjunct of a `Test` is TRUE, of whose events all exist.
 
-    `value` and `fold` return the text of a number, and of whether it is NULL (None: never): of a slot for the event of
-    a reference, and of an aggregate. Beside these texts, the expression names only functions of `numeric.HELPERS`.
+    `texts` returns the text of a leaf's number, and of whether it is NULL (None: never). Beside these texts, the
+    expression names only functions of `numeric.HELPERS`.
     """
-    return _Writer(lambda left, right: None).truth(_written(test.tree, value, fold)).true
+    return _Writer(lambda left, right: None).truth(_written(tree, texts)).true
 
 
 def ranks_that_meet(tree: ex.Expression) -> list[tuple[Slot, Slot]]:
     """The pairs of slots whose ranks a condition compares; raises `NotNumbers` when numbers cannot decide it."""
     pairs: list[tuple[Slot, Slot]] = []
-    written = _written(tree, lambda leaf: ("0", None), lambda leaf: ("0", None))
-    condition_code(written, lambda one, other: pairs.append((one, other)))
+    condition_code(_written(tree, lambda leaf: ("0", None)), lambda one, other: pairs.append((one, other)))
     return pairs
 
 
-def _written(tree: ex.Expression, value: Callable[[SlotRef], Texts], fold: Callable[[Fold], Texts]) -> ex.Expression:
+def _written(tree: ex.Expression, texts: Leaves) -> ex.Expression:
     """The tree with the texts of its leaves."""
 
     def leaf(node: ex.Expression) -> ex.Expression:
-        match node:
-            case SlotRef():
-                text, null = value(node)
-            case Fold():
-                text, null = fold(node)
-            case _:
-                return node
+        if not isinstance(node, SlotRef | Fold):
+            return node
+        text, null = texts(node)
         ranks = (node.slot,) if node.slot is not None and node.kind in RANKED else ()
         return Value(text, null or "False", node.kind, ranks)
 

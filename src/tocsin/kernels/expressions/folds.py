@@ -30,101 +30,84 @@ def storage(kind: Kind) -> str:
 
 @dataclass(frozen=True)
 class Element:
-    """A monoid over values of one kind.
+    """A monoid over values of one kind; its texts name a part as `{part}`.
 
-    `add` returns the parts with one more value, a name in the code, and whether it is NULL; each part depends on itself
-    and on later parts alone. `result` returns the value that parts stand for, given the text of whether it is NULL for
-    another reason.
+    `steps` has how each part is held, and its text after one more value `{x}` that `{is_null}` or not; it depends on
+    itself and on later parts alone. `value` is the text of the result, which is NULL where one of `nulls` holds.
     """
 
-    parts: Mapping[str, str]  # and how each is held
-    add: Callable[[Parts, str, str], Parts]
-    result: Callable[[Parts, str], Value]
+    steps: Mapping[str, tuple[str, str]]
+    value: str
+    kind: Kind
+    nulls: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> Parts:
+        """How each part is held."""
+        return {name: held for name, (held, _) in self.steps.items()}
 
     @property
     def zero(self) -> Parts:
         """The parts of the identity."""
         return {name: "True" if name == "none" else ZEROS[held] for name, held in self.parts.items()}
 
+    def add(self, old: Parts, x: str, is_null: str) -> Parts:
+        """The parts with one more value, which is a name in the code."""
+        return {name: text.format(x=x, is_null=is_null, **old) for name, (_, text) in self.steps.items()}
 
-def element(function: str, kind: Kind) -> Element:
-    """A built-in aggregate over values that are not NULL; raises `NotNumbers` where a few numbers do not hold it."""
+    def result(self, old: Parts) -> Value:
+        """The value that parts stand for."""
+        null = any_of(*(text.format(**old) for text in self.nulls))
+        return Value(self.value.format(**old), null, self.kind)
+
+
+@cache
+def element(function: str, kind: Kind, *, with_nulls: bool = False) -> Element:
+    """A built-in aggregate; raises `NotNumbers` where a few numbers do not hold it.
+
+    A NULL among the values spoils all but `count`, `first` and `last`; only `with_nulls` there may be one.
+    """
+    if kind is Kind.NULL:
+        return element(function, Kind.INTEGER, with_nulls=with_nulls)
     held, is_double = storage(kind), kind is Kind.DOUBLE
     if function in ("sum", "avg", "range") and kind not in (Kind.INTEGER, Kind.DOUBLE):
         raise NotNumbers
+    spoiled = {"bad": (BOOLEAN, "{bad} or {is_null}")} if with_nulls else {}
+    bad = "{bad}" if with_nulls else "False"
+    none = {"none": (BOOLEAN, "False")}
+    lost = {"lost": (DOUBLE, "{lost} + compensation({total}, {x})"), "total": (DOUBLE, "{total} + {x}")}
+    carried = {"carry": (INTEGER, "{carry} + carry({total}, {x})"), "total": (INTEGER, "wrapped_sum({total}, {x})")}
+    number = {"n": (INTEGER, "{n} + 1")}
+    low = {"low": (held, "smaller({low}, {none}, {x}, False)")}
+    high = {"high": (held, "larger({high}, {none}, {x}, False)")}
     match function:
         case "count":
-            return Element(
-                {"n": INTEGER},
-                lambda old, value, null: {"n": f"{old['n']} + 1"},
-                lambda old, bad: Value(old["n"], "False", Kind.INTEGER),
-            )
-        case "sum" | "avg":
-            total = _double_sum() if is_double else _integer_sum()
-            return total if function == "sum" else _mean(total, is_double)
-        case "min" | "max":
-            choose = "smaller" if function == "min" else "larger"
-            return Element(
-                {"value": held, "none": BOOLEAN},
-                lambda old, value, null: {
-                    "value": f"{choose}({old['value']}, {old['none']}, {value}, False)",
-                    "none": "False",
-                },
-                lambda old, bad: Value(old["value"], any_of(bad, old["none"]), kind),
-            )
+            return Element(number, "{n}", Kind.INTEGER)
+        case "sum" if is_double:
+            return Element(lost | spoiled, "({total} + {lost})", kind, (bad,))
+        case "sum":
+            return Element(carried | spoiled, f"whole_sum({{total}}, {{carry}}, {bad})", kind, (bad,))
+        case "avg" if is_double:
+            return Element(lost | number | spoiled, "divide(({total} + {lost}), float({n}))", kind, (bad, "{n} == 0"))
+        case "avg":
+            mean = f"divide((float({{total}}) + {{carry}} * {2.0**64!r}), float({{n}}))"
+            return Element(carried | number | spoiled, mean, Kind.DOUBLE, (bad, "{n} == 0"))
+        case "min":
+            return Element(low | none | spoiled, "{low}", kind, (bad, "{none}"))
+        case "max":
+            return Element(high | none | spoiled, "{high}", kind, (bad, "{none}"))
         case "range":
-            return Element(
-                {"low": held, "high": held, "none": BOOLEAN},
-                lambda old, value, null: {
-                    "low": f"smaller({old['low']}, {old['none']}, {value}, False)",
-                    "high": f"larger({old['high']}, {old['none']}, {value}, False)",
-                    "none": "False",
-                },
-                lambda old, bad: _difference(old, any_of(bad, old["none"]), kind),
-            )
+            nulls = (bad, "{none}")
+            whole = f"whole_range({{high}}, {{low}}, {any_of(*nulls)})"
+            return Element(low | high | none | spoiled, "({high} - {low})" if is_double else whole, kind, nulls)
+        case "first" | "last" if with_nulls:
+            value, null = "{x}", "{is_null}"
+            if function == "first":
+                value, null = "{x} if {none} else {value}", "{is_null} if {none} else {null}"
+            edge = {"value": (held, value), "null": (BOOLEAN, null), **none}
+            return Element(edge, "{value}", kind, ("{none}", "{null}"))
         case _:
             raise NotNumbers
-
-
-def _double_sum() -> Element:
-    return Element(
-        {"lost": DOUBLE, "total": DOUBLE},
-        lambda old, value, null: {
-            "lost": f"{old['lost']} + compensation({old['total']}, {value})",
-            "total": f"{old['total']} + {value}",
-        },
-        lambda old, bad: Value(f"({old['total']} + {old['lost']})", bad, Kind.DOUBLE),
-    )
-
-
-def _integer_sum() -> Element:
-    return Element(
-        {"carry": INTEGER, "total": INTEGER},
-        lambda old, value, null: {
-            "carry": f"{old['carry']} + carry({old['total']}, {value})",
-            "total": f"wrapped_sum({old['total']}, {value})",
-        },
-        lambda old, bad: Value(f"whole_sum({old['total']}, {old['carry']}, {bad})", bad, Kind.INTEGER),
-    )
-
-
-def _mean(total: Element, is_double: bool) -> Element:
-    def result(old: Parts, bad: str) -> Value:
-        whole = f"(float({old['total']}) + {old.get('carry')} * {2.0**64!r})"
-        whole = total.result(old, bad).text if is_double else whole
-        return Value(f"divide({whole}, float({old['n']}))", any_of(bad, f"{old['n']} == 0"), Kind.DOUBLE)
-
-    return Element(
-        {**total.parts, "n": INTEGER},
-        lambda old, value, null: {**total.add(old, value, null), "n": f"{old['n']} + 1"},
-        result,
-    )
-
-
-def _difference(old: Parts, null: str, kind: Kind) -> Value:
-    is_double = kind is Kind.DOUBLE
-    difference = f"({old['high']} - {old['low']})"
-    return Value(difference if is_double else f"whole_range({old['high']}, {old['low']}, {null})", null, kind)
 
 
 # --- folds of bags --------------------------------------------------------------------------------
@@ -162,7 +145,7 @@ def fold_statements(fold: Fold, out: str, value: Callable[[str], tuple[str, str 
         parts = {name: f"{prefix}_{name}" for name in what.parts}
         begin = [f"{parts[name]} = {zero}" for name, zero in what.zero.items()]
         changes = [f"{parts[name]} = {new}" for name, new in what.add(parts, one, "False").items()]
-        return [*begin, *each(*before, *changes)], what.result(parts, "False")
+        return [*begin, *each(*before, *changes)], what.result(parts)
 
     if fold.function != "stddev":
         lines, found = folded(element(fold.function, kind), out, f"{out}_x")
@@ -183,37 +166,3 @@ def fold_statements(fold: Fold, out: str, value: Callable[[str], tuple[str, str 
 
 def _indented(lines: list[str]) -> list[str]:
     return [f"{INDENT}{line}" for line in lines]
-
-
-@cache
-def nullable_element(monoid: str, kind: Kind) -> Element:
-    """A built-in aggregate over values that may be NULL, which spoils all but `count`, `first` and `last`."""
-    if kind is Kind.NULL:
-        return nullable_element(monoid, Kind.INTEGER)
-    if monoid in ("first", "last"):
-        return _edge(kind, is_first=monoid == "first")
-    known = element(monoid, kind)
-    if monoid == "count":
-        return known
-    return Element(
-        {**known.parts, "bad": BOOLEAN},
-        lambda old, value, null: {**known.add(old, value, null), "bad": f"{old['bad']} or {null}"},
-        lambda old, bad: known.result(old, old["bad"]),
-    )
-
-
-def _edge(kind: Kind, *, is_first: bool) -> Element:
-    def add(old: Parts, value: str, null: str) -> Parts:
-        if not is_first:
-            return {"value": value, "null": null, "none": "False"}
-        return {
-            "value": f"{value} if {old['none']} else {old['value']}",
-            "null": f"{null} if {old['none']} else {old['null']}",
-            "none": "False",
-        }
-
-    return Element(
-        {"value": storage(kind), "null": BOOLEAN, "none": BOOLEAN},
-        add,
-        lambda old, bad: Value(old["value"], any_of(old["none"], old["null"]), kind),
-    )

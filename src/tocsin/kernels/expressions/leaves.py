@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tocsin.analysis.types import Kind
 from tocsin.expressions.numeric import GREATEST, LEAST
@@ -35,23 +36,25 @@ class SlotRef(ex.Expression):
     """The value of a slot for one event of its variable, chosen by the index; `kind` is the type of the value."""
 
     slot: Slot
-    variable: str
     index: ex.Index
     kind: Kind
+
+    @property
+    def variable(self) -> str:
+        """The variable of the event."""
+        return self.slot.variable
 
 
 @dataclass(frozen=True)
 class Fold(ex.Expression):
     """An aggregate of a slot over all events of its variable; without a slot the number of the events.
 
-    `kind` is the type of the result, `distinct` whether equal values count once. `prepare` refuses those for which that
-    makes a difference.
+    `kind` is the type of the result.
     """
 
     function: str
     slot: Slot | None
     variable: str
-    distinct: bool
     kind: Kind
 
 
@@ -78,10 +81,22 @@ class Test:
 
     conjunct: ex.Expression  # as the query has it
     tree: ex.Expression  # the same with `SlotRef` and `Fold` in place of all that speaks of events
-    slots: tuple[Slot, ...]  # what it needs of events, each once
-    # The events it speaks of outside aggregates. Where one of them does not exist the conjunct holds (R1).
-    references: tuple[SlotRef, ...]
-    folds: tuple[Fold, ...]  # its aggregates, each once
+
+    @cached_property
+    def references(self) -> tuple[SlotRef, ...]:
+        """The events outside aggregates, each once. Where one of them does not exist the conjunct holds (R1)."""
+        return tuple(dict.fromkeys(node for node in self.tree.walk() if isinstance(node, SlotRef)))
+
+    @cached_property
+    def folds(self) -> tuple[Fold, ...]:
+        """The aggregates, each once."""
+        return tuple(dict.fromkeys(node for node in self.tree.walk() if isinstance(node, Fold)))
+
+    @cached_property
+    def slots(self) -> tuple[Slot, ...]:
+        """What it needs of events, each once."""
+        leaves: tuple[SlotRef | Fold, ...] = (*self.references, *self.folds)
+        return tuple(dict.fromkeys(leaf.slot for leaf in leaves if leaf.slot is not None))
 
 
 RANKED = frozenset({Kind.STRING, Kind.DECIMAL, Kind.BINARY})

@@ -20,8 +20,6 @@ from tocsin.language import rule_expressions as rx
 from tocsin.language.functions import AGGREGATES, Gives, Takes
 from tocsin.optimizer.query_parts import OF_RULES, only_in_python
 
-__all__ = ["Families", "Fold", "SlotRef", "Test", "prepare", "slot_values"]
-
 HELD: dict[Kind, Held] = {
     Kind.INTEGER: Held.INTEGER,
     Kind.TIMESTAMP: Held.INTEGER,
@@ -41,47 +39,26 @@ Event = tuple[str, str, int]  # a variable, how its event is chosen, and which
 class Families:
     """Which slots are ranked together: those that some condition compares, directly or by way of others.
 
-    A slot gets a family of its own when it is first seen; families grow together as conditions are prepared, so that
-    the numbers are final only then. `settled` gives a test with them.
+    A slot gets a family of its own when it is first seen. Families grow as conditions are prepared, so that numbers are
+    final only after the last one.
     """
 
     parents: list[int] = field(default_factory=list)
-    numbers: dict[tuple[str, ex.Expression], int] = field(default_factory=dict)
+    numbers: dict[Slot, int] = field(default_factory=dict)
 
-    def of(self, variable: str, expression: ex.Expression) -> int:
-        """The family of a slot so far."""
-        number = self.numbers.setdefault((variable, expression), len(self.parents))
+    def of(self, slot: Slot) -> int:
+        """The family of a ranked slot so far."""
+        number = self.numbers.setdefault(slot, len(self.parents))
         if number == len(self.parents):
             self.parents.append(number)
-        return self.root(number)
-
-    def root(self, number: int) -> int:
-        """The number that stands by now for one that was given before."""
         while self.parents[number] != number:
             number = self.parents[number]
         return number
 
-    def unite(self, left: int, right: int) -> None:
-        """Make two families one."""
-        low, high = sorted((self.root(left), self.root(right)))
+    def unite(self, left: Slot, right: Slot) -> None:
+        """Rank two slots together."""
+        low, high = sorted((self.of(left), self.of(right)))
         self.parents[high] = low
-
-    def settled(self, test: Test) -> Test:
-        """A test with the families known now."""
-
-        def slot(old: Slot) -> Slot:
-            return old if old.family is None else replace(old, family=self.root(old.family))
-
-        def leaf(node: ex.Expression) -> ex.Expression:
-            return replace(node, slot=slot(node.slot)) if isinstance(node, SlotRef | Fold) and node.slot else node
-
-        return replace(
-            test,
-            tree=test.tree.transform(leaf),
-            slots=tuple(dict.fromkeys(map(slot, test.slots))),
-            references=tuple(replace(each, slot=slot(each.slot)) for each in test.references),
-            folds=tuple(replace(each, slot=slot(each.slot)) if each.slot else each for each in test.folds),
-        )
 
 
 def prepare(conjunct: ex.Expression, environment: Environment, families: Families) -> Test | None:
@@ -99,13 +76,8 @@ def prepare(conjunct: ex.Expression, environment: Environment, families: Familie
     except (NotNumbers, errors.TocsinError):
         return None
     for left, right in pairs:
-        assert left.family is not None and right.family is not None
-        families.unite(left.family, right.family)
-    leaves: list[SlotRef | Fold] = [*parts.references, *parts.folds]
-    slots = dict.fromkeys(leaf.slot for leaf in leaves if leaf.slot is not None)
-    return families.settled(
-        Test(conjunct, tree, tuple(slots), tuple(parts.references.values()), tuple(parts.folds.values()))
-    )
+        families.unite(left, right)
+    return Test(conjunct, tree)
 
 
 class _Parts:
@@ -113,9 +85,7 @@ class _Parts:
 
     def __init__(self, environment: Environment, families: Families) -> None:
         self.environment, self.families = environment, families
-        self.indices: dict[Event, ex.Index] = {}
-        self.references: dict[SlotRef, SlotRef] = {}
-        self.folds: dict[Fold, Fold] = {}
+        self.indices: dict[Event, ex.Index] = {}  # of the first reference to each event
 
     def of(self, node: ex.Expression) -> ex.Expression:
         """The tree of a part, with slots and folds for leaves."""
@@ -137,12 +107,9 @@ class _Parts:
         """`distinct`: that no event of one variable is one of the other; None for any other conjunct."""
         if not isinstance(conjunct, ex.Not) or not isinstance(conjunct.operand, rx.SameEvent):
             return None
-        rows = []
-        for event in (conjunct.operand.left, conjunct.operand.right):
-            slot = Slot(event.name, RowOf(ex.Variable(event.name)), Held.INTEGER)
-            found = SlotRef(slot, event.name, ex.Each.PLAIN, Kind.INTEGER)
-            rows.append(self.references.setdefault(found, found))
-        return ex.Comparison("!=", *rows)
+        names = (conjunct.operand.left.name, conjunct.operand.right.name)
+        slots = (Slot(name, RowOf(ex.Variable(name)), Held.INTEGER) for name in names)
+        return ex.Comparison("!=", *(SlotRef(slot, ex.Each.PLAIN, Kind.INTEGER) for slot in slots))
 
     def _is_cheap(self, node: ex.Expression) -> bool:
         """Whether to compute a part in the loops: sums and products of one number and constants.
@@ -160,8 +127,7 @@ class _Parts:
     def _reference(self, node: ex.Expression, event: Event) -> SlotRef:
         index = self.indices.setdefault(event, next(ex.references_in(node)).index)
         kind = self._kind(node)
-        found = SlotRef(self._slot(event[0], node, kind), event[0], index, kind)
-        return self.references.setdefault(found, found)
+        return SlotRef(self._slot(event[0], node, kind), index, kind)
 
     def _fold(self, node: ex.Aggregate) -> Fold:
         if node.argument is None or (node.distinct and node.function not in INDIFFERENT):
@@ -169,22 +135,19 @@ class _Parts:
         if ex.has_aggregate(node.argument):
             raise NotNumbers
         (variable,) = ex.variables_in(node.argument)
-        found = Fold("count", None, variable, False, Kind.INTEGER)
-        if not isinstance(node.argument, ex.Variable):
-            argument, kind, known = node.argument, self._kind(node.argument), AGGREGATES[node.function]
-            if node.function == "count":
-                if HELD.get(kind) not in (Held.INTEGER, Held.FLOAT, Held.BOOLEAN):
-                    # Only whether it is NULL counts.
-                    argument = ex.Case(((ex.IsNull(argument, negated=True), ex.Literal(True)),))
-                    kind = Kind.BOOLEAN
-            elif known.gives is Gives.ARRAY or (
-                known.takes is Takes.NUMBER and kind not in (Kind.INTEGER, Kind.DOUBLE)
-            ):
-                raise NotNumbers
-            slot = self._slot(variable, argument, kind)
-            given = {Gives.INTEGER: Kind.INTEGER, Gives.DOUBLE: Kind.DOUBLE}.get(known.gives, kind)
-            found = Fold(node.function, slot, variable, False, given)
-        return self.folds.setdefault(found, found)
+        if isinstance(node.argument, ex.Variable):
+            return Fold("count", None, variable, Kind.INTEGER)
+        argument, kind, known = node.argument, self._kind(node.argument), AGGREGATES[node.function]
+        if node.function == "count":
+            if HELD.get(kind) not in (Held.INTEGER, Held.FLOAT, Held.BOOLEAN):
+                # Only whether it is NULL counts.
+                argument = ex.Case(((ex.IsNull(argument, negated=True), ex.Literal(True)),))
+                kind = Kind.BOOLEAN
+        elif known.gives is Gives.ARRAY or (known.takes is Takes.NUMBER and kind not in (Kind.INTEGER, Kind.DOUBLE)):
+            raise NotNumbers
+        slot = self._slot(variable, argument, kind)
+        given = {Gives.INTEGER: Kind.INTEGER, Gives.DOUBLE: Kind.DOUBLE}.get(known.gives, kind)
+        return Fold(node.function, slot, variable, given)
 
     def _kind(self, node: ex.Expression) -> Kind:
         return type_of(node, self.environment).kind
@@ -196,7 +159,10 @@ class _Parts:
         plain = node.transform(
             lambda each: replace(each, index=ex.Each.PLAIN) if isinstance(each, ex.Attribute) else each
         )
-        return Slot(variable, plain, held, self.families.of(variable, plain) if held is Held.RANK else None)
+        slot = Slot(variable, plain, held)
+        if held is Held.RANK:
+            self.families.of(slot)
+        return slot
 
 
 def _is_on_objects(node: ex.Expression) -> bool:

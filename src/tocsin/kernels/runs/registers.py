@@ -17,7 +17,7 @@ from tocsin.automata.model import Update
 from tocsin.errors import UnknownAttributeError
 from tocsin.kernels.compile import Writer
 from tocsin.kernels.expressions.code import condition_code, value_code
-from tocsin.kernels.expressions.folds import BOOLEAN, ZEROS, Element, Parts, nullable_element, storage
+from tocsin.kernels.expressions.folds import BOOLEAN, ZEROS, Element, Parts, element, storage
 from tocsin.kernels.expressions.leaves import NotNumbers, Value
 from tocsin.kernels.expressions.slots import HELD, Families
 from tocsin.kernels.model import Carried, Held, Slot
@@ -82,24 +82,19 @@ class Attributes:
         if kinds or kind not in HELD:
             raise NotNumbers
         if node.path not in self.slots:
-            expression = ex.Attribute(EVENT, node.path)
-            family = self.families.of(EVENT, expression) if HELD[kind] is Held.RANK else None
-            self.slots[node.path] = Slot(EVENT, expression, HELD[kind], family)
+            self.slots[node.path] = Slot(EVENT, ex.Attribute(EVENT, node.path), HELD[kind])
+            if HELD[kind] is Held.RANK:
+                self.families.of(self.slots[node.path])
         slot = self.slots[node.path]
         place = list(self.slots).index(node.path)
         return Value(f"c{place}[i]", f"n{place}[i]", kind, (slot,) if slot.held is Held.RANK else ())
-
-    def unite(self, left: Slot, right: Slot) -> None:
-        """Rank the values of two attributes together."""
-        assert left.family is not None and right.family is not None
-        self.families.unite(left.family, right.family)
 
     def carried(self) -> tuple[Carried, ...]:
         """The columns, in the order of their numbers."""
         return tuple(
             Carried(
                 slot.held,
-                None if slot.family is None else self.families.root(slot.family),
+                self.families.of(slot) if slot.held is Held.RANK else None,
                 dict.fromkeys(self.types(path), slot.expression),
             )
             for path, slot in self.slots.items()
@@ -151,7 +146,7 @@ class Registers:
 
     def _element(self, monoid: str, operands: Iterable[ex.Expression]) -> Element:
         if monoid == "count":
-            return nullable_element(monoid, Kind.INTEGER)
+            return element(monoid, Kind.INTEGER, with_nulls=True)
         found = [self.value(one, Lines()) for one in operands]
         kinds = {one.kind for one in found} - {Kind.NULL}
         if len(kinds) > 1:
@@ -159,7 +154,7 @@ class Registers:
         ranks = [slot for one in found for slot in one.ranks]
         if ranks:  # an extreme of texts: what comes out may be compared with anything that went in
             raise NotNumbers
-        return nullable_element(monoid, next(iter(kinds), Kind.NULL))
+        return element(monoid, next(iter(kinds), Kind.NULL), with_nulls=True)
 
     def _widen(self, name: str, value: Value) -> bool:
         old = self.held[name]
@@ -171,7 +166,7 @@ class Registers:
             raise NotNumbers
         ranks = tuple(dict.fromkeys((*old.ranks, *value.ranks)))
         for slot in ranks[1:]:
-            self.attributes.unite(ranks[0], slot)
+            self.attributes.families.unite(ranks[0], slot)
         self.held[name] = Scalar(next(iter(kinds), Kind.NULL), ranks)
         return self.held[name] != old
 
@@ -194,7 +189,7 @@ class Registers:
     def holds(self, step: Step, lines: Lines) -> str:
         """A text that is true when the guard of a step is TRUE."""
         assert step.guard is not None
-        return condition_code(self._leaves(step.guard, lines), self.attributes.unite)
+        return condition_code(self._leaves(step.guard, lines), self.attributes.families.unite)
 
     def after(self, step: Step, names: Iterable[str], lines: Lines) -> dict[str, str]:
         """The registers of these names after a step: part's name → a text."""
@@ -225,7 +220,7 @@ class Registers:
 
     def value(self, expression: ex.Expression, lines: Lines) -> Value:
         """The value of an expression."""
-        return value_code(self._leaves(expression, lines), self.attributes.unite)
+        return value_code(self._leaves(expression, lines), self.attributes.families.unite)
 
     def assigned(self, updates: Sequence[Update], lines: Lines) -> dict[str, str]:
         """The parts of registers after updates that happen side by side: part's name → a name in `lines`."""
@@ -264,7 +259,7 @@ class Registers:
         kept = {part: lines.named(text) for part, text in old.items()}
         if value.kind is Kind.NULL:
             return held.add(kept, "0", "True")
-        if value.ranks or nullable_element(node.monoid, value.kind) is not held:
+        if value.ranks or element(node.monoid, value.kind, with_nulls=True) is not held:
             raise NotNumbers  # a text, or a number of another kind than what the register holds
         return held.add(kept, lines.named(value.text), lines.named(value.null))
 
@@ -292,7 +287,7 @@ class Registers:
     def _finished(self, node: rx.Finish, lines: Lines) -> Value:
         held = self._held_by(node.operand, node.monoid)
         parts = {part: lines.named(text) for part, text in self._element_parts(node.operand, held, lines).items()}
-        found = held.result(parts, "False")
+        found = held.result(parts)
         # Named, so that a condition that mentions it twice computes it once.
         null = found.null if found.null == "False" else lines.named(found.null)
         return replace(found, text=lines.named(found.text), null=null)

@@ -15,9 +15,8 @@ from tocsin.expressions.interpret import offset_of
 from tocsin.kernels.compile import Writer
 from tocsin.kernels.expressions.code import true_code
 from tocsin.kernels.expressions.folds import fold_statements
-from tocsin.kernels.expressions.leaves import PlaceOf, RowOf
+from tocsin.kernels.expressions.leaves import Fold, PlaceOf, RowOf, SlotRef, Test
 from tocsin.kernels.expressions.prefixes import SUMMED, Prefix, stretch_statements
-from tocsin.kernels.expressions.slots import Fold, SlotRef, Test
 from tocsin.kernels.search.state import Held, Many, One, Stretch, size_of
 from tocsin.language import expressions as ex
 
@@ -111,11 +110,12 @@ class Checks:
         folds = {fold: self.fold(fold, held) for fold in test.folds}
         loops, indices, exists = self._choices(test, held, candidate)
 
-        def value(reference: SlotRef) -> tuple[str, str | None]:
-            index = indices[reference.variable, reference.index]
-            return self.columns.value(reference.variable, reference.slot.expression, index)
+        def texts(leaf: SlotRef | Fold) -> tuple[str, str | None]:
+            if isinstance(leaf, Fold):
+                return folds[leaf]
+            return self.columns.value(leaf.variable, leaf.slot.expression, indices[leaf.variable, leaf.index])
 
-        condition = true_code(test, value, folds.__getitem__)
+        condition = true_code(test.tree, texts)
         if not loops:
             return f"(not ({' and '.join(exists)}) or {condition})" if exists else condition
         return self._for_all(loops, exists, condition)

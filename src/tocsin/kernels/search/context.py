@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from tocsin.algebra import nodes as alg
 from tocsin.errors import unknown_node
 from tocsin.kernels.compile import Writer
-from tocsin.kernels.expressions.slots import Test
+from tocsin.kernels.expressions.leaves import Test
 from tocsin.kernels.gathered import Look
 from tocsin.kernels.reach import may_be_empty
 from tocsin.kernels.search.conditions import Checks, Columns

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from tocsin.algebra import nodes as alg
-from tocsin.kernels.expressions.slots import Test
+from tocsin.kernels.expressions.leaves import Test
 from tocsin.kernels.gathered import Look
 from tocsin.kernels.policies.selection import is_final
 from tocsin.kernels.search.context import Context

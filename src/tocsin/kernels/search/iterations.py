@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from tocsin.algebra import nodes as alg
-from tocsin.kernels.expressions.slots import Test
+from tocsin.kernels.expressions.leaves import Test
 from tocsin.kernels.policies.selection import needs_whole_bags
 from tocsin.kernels.search.conditions import Candidate, is_testable_next
 from tocsin.kernels.search.context import Context

@@ -20,7 +20,7 @@ from itertools import groupby, product
 from tocsin.algebra import nodes as alg
 from tocsin.errors import UnsupportedError, unknown_node
 from tocsin.gaps import Gaps
-from tocsin.kernels.expressions.slots import Test
+from tocsin.kernels.expressions.leaves import Test
 from tocsin.kernels.reach import MOST_LOOPS, may_be_empty
 from tocsin.language import expressions as ex
 from tocsin.optimizer.shared_prefixes import parts_of

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from tocsin.algebra import nodes as alg
-from tocsin.kernels.expressions.slots import Test
+from tocsin.kernels.expressions.leaves import Test
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from tocsin.expressions.interpret import offset_of
 from tocsin.kernels.compile import Writer
-from tocsin.kernels.expressions.slots import SlotRef, Test
+from tocsin.kernels.expressions.leaves import SlotRef, Test
 from tocsin.kernels.model import Held, Integers, Rows
 from tocsin.kernels.search.conditions import Candidate, Checks, Columns
 from tocsin.kernels.search.state import Many

@@ -19,7 +19,8 @@ from tocsin.analysis.schema import BoundQuery, rebound
 from tocsin.analysis.types import Kind
 from tocsin.kernels import compile
 from tocsin.kernels.conditions import columns_of, environment_of
-from tocsin.kernels.expressions.slots import HELD, Test
+from tocsin.kernels.expressions.leaves import Test
+from tocsin.kernels.expressions.slots import HELD
 from tocsin.kernels.instants import apart
 from tocsin.kernels.lists import Merged, merged
 from tocsin.kernels.model import Held, Integers, Rows, Slot, is_flagged
@@ -196,7 +197,7 @@ def trend(bound: BoundQuery) -> Trend | None:
             (variable,) = ex.variables_in(argument)
             slots[each] = Slot(variable, argument, held)
     compared = [slot for test in made.conditions.tests for slot in test.slots]
-    carried, places = columns_of([*compared, *slots.values()], core)
+    carried, places = columns_of([*compared, *slots.values()], core, made.conditions.families)
     measures: dict[Measure, int] = {}
     answers = []
     for each in requested_in(query):
