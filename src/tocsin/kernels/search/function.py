@@ -23,9 +23,9 @@ from tocsin.errors import unknown_node
 from tocsin.kernels.reach import may_be_empty
 from tocsin.kernels.search.context import Context, Setting
 from tocsin.kernels.search.guards import gathered, may_settle, nested, settle, spoken_of, window
-from tocsin.kernels.search.iterations import copies_of_events
+from tocsin.kernels.search.iterations import CopiesOfEvents
 from tocsin.kernels.search.loops import event, line
-from tocsin.kernels.search.picks import copies_of_rows, pick
+from tocsin.kernels.search.picks import CopiesOfRows, pick
 from tocsin.kernels.search.program import Line, Pick, Search, Table
 from tocsin.kernels.search.state import Guard, Held, Many, One, State, Then, size_of
 
@@ -104,9 +104,9 @@ def emit(cx: Context, node: alg.Node, state: State, then: Then) -> None:
         case Pick():
             pick(cx, node, state, then)
         case alg.Repeat(part=alg.Event() as one):
-            copies_of_events(cx, node, one, state, then)
+            CopiesOfEvents(cx, node, one, state).write(then, one.variable)
         case alg.Repeat(part=Pick() as rows):
-            copies_of_rows(cx, node, rows, state, then)
+            CopiesOfRows(cx, node, rows, state).write(then)
         case Line():
             line(cx, node.events, state, then)
         case alg.Sequence():

@@ -12,7 +12,7 @@ Where a sequence goes on behind an iteration, no copy is taken that leaves no ti
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 from tocsin.algebra import nodes as alg
@@ -28,61 +28,201 @@ from tocsin.language.ast import Selection
 from tocsin.optimizer.query_parts import is_between_neighbours
 
 
-def copies_of_events(cx: Context, node: alg.Repeat, event: alg.Event, state: State, then: Then) -> None:
-    """A walk over all increasing choices of events: one level of the stack per event chosen."""
-    writer, name, variable = cx.writer, cx.setting.numbers[event.variable], event.variable
-    is_outermost = cx.is_outermost(state)
-    number, cursors, bag = new_stack(cx)
-    is_many = cx.kinds[variable].iterated
-    what: Held = Many(bag, "0", number) if is_many else One(_single(cx, variable), is_sure=False)
-    chains = _chains(cx, node, variable, state)
-    tail = Tail.of(cx, state)
-    with levels(cx, number, cursors):
-        inner = level_state(cx, state, number, name, bag)
-        latest = tail.latest(inner, number)
-        limit = latest if tail.is_limited else "MOST"
-        with writer.block(f"if {cursors}[{number}] < 0:"):
-            if chains is not None:
-                chains.make_when_hard()
-            if not is_many:
-                writer.line(f"{_single(cx, variable)} = {bag}[0] if {number} > 0 else -1")
-            arrive(cx, node, inner, {variable: what}, number, cursors, f"z_{name}", then, own=variable)
-            with writer.block(f"if {cursors}[{number}] < 0:"):
-                writer.line(f"{cursors}[{number}] = {next_start(cx, name, inner, number, bag, is_outermost)}")
-        index, time, chosen = (cx.checks.fresh(stem) for stem in ("i", "t", "chosen"))
-        writer.line(f"{index} = {cursors}[{number}]", f"{chosen} = -1")
-        with writer.block(f"while {index} < z_{name}:"):
-            writer.line(f"{time} = ts_{name}[{index}]")
-            _stop_copies(cx, node.least, inner, limit, time, index, name, number, is_outermost)
-            count_step(cx)
-            tests = [
-                *cx.kind_test(variable, event.type, index),
-                *owned_at_first(cx, state, time, number),
-                *([chains.goes_on(index, number, latest)] if chains is not None else []),
-                *_next_tests(cx, inner, what, variable, index, number),
-            ]
-            with writer.condition(*tests):
-                writer.line(f"{chosen} = {index}", "break")
-            writer.line(f"{index} += 1")
-        writer.line(f"{cursors}[{number}] = {index} + 1")
-        if cx.setting.selection is Selection.NEXT:
-            # The first that fits is the only one, except for the first event of the match.
-            is_free = f"{number} > 0" if not state.is_bound else "True"
-            writer.when(f"{chosen} >= 0 and {is_free}", f"{cursors}[{number}] = z_{name}")
-        with writer.block(f"if {chosen} >= 0:"):
-            if is_outermost:
-                with writer.block(f"if {number} == 0:"):
-                    cx.follow(f"ts_{name}[{chosen}]", name, chosen)
-            elif not state.is_bound:
-                cx.count_anew(f"{inner.high} == LEAST")
-            tail.begin(f"ts_{name}[{chosen}]", number)
-            writer.line(f"{bag}[{number}] = {chosen}")
-            _note_floor(cx, variable, inner.floor, number)
-            descend(cx, number, cursors)
-        with writer.block("else:"):
-            writer.line(f"{number} -= 1")
-    if not is_many:
-        writer.line(f"{_single(cx, variable)} = -1")
+class Walk(ABC):
+    """A walk over all increasing choices from one list, one level of its stack per copy chosen."""
+
+    def __init__(self, cx: Context, node: alg.Repeat, state: State, name: str, ends: str) -> None:
+        self.cx, self.node, self.state = cx, node, state
+        self.name, self.ends = name, ends  # the list, and the array of the times at which copies end
+        fresh = cx.checks.fresh
+        # How many are chosen; the cursor of each level, negative before it is come to; what each level has chosen.
+        self.number, self.cursors, self.bag = fresh("n"), cx.stack(fresh("cursors")), cx.stack(fresh("bag"))
+        self.tail = Tail.of(cx, state)
+
+    @abstractmethod
+    def _entered(self, inner: State) -> State:
+        """At a level for the first time: the state that knows what the copies hold."""
+
+    @abstractmethod
+    def _tests(self, inner: State, index: str, time: str, latest: str) -> list[str]:
+        """The conditions under which the candidate at an index may be the next copy."""
+
+    @abstractmethod
+    def _take(self, chosen: str, floor: str) -> None:
+        """Bind a copy."""
+
+    def _drop(self) -> None:  # noqa: B027 - an event is released by the level that it stands at
+        """Release the last copy."""
+
+    @abstractmethod
+    def _leave(self) -> None:
+        """After the walk."""
+
+    def write(self, then: Then, own: str | None = None) -> None:
+        """Write the walk; `own` is the variable of which each event is tested when it is chosen."""
+        cx, writer, state, name, number = self.cx, self.cx.writer, self.state, self.name, self.number
+        is_outermost = cx.is_outermost(state)
+        cursor = f"{self.cursors}[{number}]"
+        writer.line(f"{number} = 0", f"{self.cursors}[0] = -1")
+        with writer.block(f"while {number} >= 0:"):
+            inner = self._level_state()
+            latest = self.tail.latest(inner, number)
+            with writer.block(f"if {cursor} < 0:"):
+                self._arrive(self._entered(inner), then, own)
+                with writer.block(f"if {cursor} < 0:"):
+                    writer.line(f"{cursor} = {self._next_start(inner, is_outermost)}")
+            index, time, chosen = (cx.checks.fresh(stem) for stem in ("i", "t", "chosen"))
+            writer.line(f"{index} = {cursor}", f"{chosen} = -1")
+            with writer.block(f"while {index} < z_{name}:"):
+                writer.line(f"{time} = ts_{name}[{index}]")
+                self._stop_beyond(inner, latest if self.tail.is_limited else "MOST", time, index, is_outermost)
+                count_step(cx)
+                with writer.condition(*self._tests(inner, index, time, latest)):
+                    writer.line(f"{chosen} = {index}", "break")
+                writer.line(f"{index} += 1")
+            writer.line(f"{cursor} = {index} + 1")
+            if cx.setting.selection is Selection.NEXT:
+                # The first that fits is the only one, except for the first event of the match.
+                is_free = f"{number} > 0" if not state.is_bound else "True"
+                writer.when(f"{chosen} >= 0 and {is_free}", f"{cursor} = z_{name}")
+            with writer.block(f"if {chosen} >= 0:"):
+                if is_outermost:
+                    with writer.block(f"if {number} == 0:"):
+                        cx.follow(f"ts_{name}[{chosen}]", name, chosen)
+                elif not state.is_bound:
+                    cx.count_anew(f"{inner.high} == LEAST")
+                self.tail.begin(f"ts_{name}[{chosen}]", number)
+                writer.line(f"{self.bag}[{number}] = {chosen}")
+                self._take(chosen, inner.floor)
+                writer.line(f"{number} += 1")
+                cx.stop_unless_room(number, self.cursors, "DEEP")
+                writer.line(f"{cursor} = -1")
+            with writer.block("else:"):
+                self._drop()
+                writer.line(f"{number} -= 1")
+        self._leave()
+
+    def _owned(self, time: str) -> list[str]:
+        """At the first copy: whether this slice reports what starts there."""
+        return [f"({self.number} > 0 or own_low[g] <= {time} <= own_high[g])"] if self.cx.owns_here(self.state) else []
+
+    def _level_state(self) -> State:
+        """The state with `number` copies chosen, computed whenever the walk comes to a level."""
+        cx, name, number, bag = self.cx, self.name, self.number, self.bag
+        writer, window = cx.writer, cx.setting.window_us
+        known = {stem: cx.checks.fresh(stem) for stem in ("floor", "low", "high", "latest", "earliest", "place")}
+        writer.line(*(f"{local} = {getattr(self.state, stem)}" for stem, local in known.items()))
+        floor, low, high, latest, earliest, place = known.values()
+        with writer.block(f"if {number} > 0:"):
+            writer.line(f"{floor} = {self.ends}[{bag}[{number} - 1]]", f"{low} = min({low}, ts_{name}[{bag}[0]])")
+            writer.line(f"{high} = max({high}, {floor})")
+            if window is not None:
+                writer.line(f"{latest} = plus({low}, {window - 1})")
+                if cx.is_around:
+                    writer.line(f"{earliest} = plus({high}, {1 - window})")
+            if cx.is_contiguous():
+                writer.line(f"{place} = {cx.parameter(f'pos_{name}')}[{bag}[{number} - 1]]")
+        return replace(self.state, floor=floor, low=low, high=high, latest=latest, earliest=earliest, place=place)
+
+    def _arrive(self, inner: State, then: Then, own: str | None) -> None:
+        """At a level for the first time: what lasts is tested and may end it; with enough copies, go on inside."""
+        cx, writer, node, number = self.cx, self.cx.writer, self.node, self.number
+        end_level = f"{self.cursors}[{number}] = z_{self.name}"
+        if node.most is not None:
+            writer.when(f"{number} >= {node.most}", end_level)
+        done = [] if own is None else _tests_of_next(inner, own)
+        ready = [t for t in inner.tests if ex.variables_in(t.conjunct) <= inner.held.keys() and t not in done]
+        lasting = tuple(test for test in ready if not needs_whole_bags(test.conjunct))
+        others = tuple(test for test in ready if test not in lasting)
+        rest = tuple(test for test in inner.tests if test not in ready and test not in done)
+        enough = [f"{number} >= {node.least}"] if node.least > 0 else []
+        if lasting:
+            alive = cx.checks.fresh("alive")
+            writer.line(f"{alive} = False")
+            tested(cx, lasting, inner.held, lambda: writer.line(f"{alive} = True"))
+            writer.when(f"not {alive}", end_level)
+            enough.append(alive)
+        known = replace(inner, is_bound=inner.is_bound or node.least > 0, tests=rest)
+        with writer.condition(*enough):
+            tested(cx, others, inner.held, lambda: guarded(cx, known, then))
+
+    def _next_start(self, inner: State, is_outermost: bool) -> str:
+        """The code of where a level begins: after the copy that the one before has chosen."""
+        first = first_candidate(self.cx, self.name, inner, is_outermost=is_outermost)
+        after = f"{self.bag}[{self.number} - 1] + 1"
+        if not self.cx.is_contiguous():
+            after = f"first_after(ts_{self.name}, {inner.floor}, {after}, z_{self.name})"
+        return f"{after} if {self.number} > 0 else {first}"
+
+    def _stop_beyond(self, inner: State, latest: str, time: str, index: str, is_outermost: bool) -> None:
+        """Leave the level behind the last candidate that may be chosen."""
+        cx, writer, name, number, least = self.cx, self.cx.writer, self.name, self.number, self.node.least
+        leave = (f"{index} = z_{name}", "break")
+        if least > 1:
+            # As many candidates as are still missing must lie in the window: with fewer, no choice is long enough.
+            far = cx.checks.fresh("far")
+            writer.line(f"{far} = {index} + max({least - 1} - {number}, 0)")
+            in_time = f" or ts_{name}[{far}] > {latest}" if latest != "MOST" else ""
+            writer.when(f"{far} >= z_{name}{in_time}", *leave)
+        elif latest != "MOST":
+            writer.when(f"{time} > {latest}", *leave)
+        if cx.is_contiguous():
+            is_bound = f"{number} > 0" if is_outermost else "True"
+            pos = cx.parameter(f"pos_{name}")
+            writer.when(f"{is_bound} and ({pos}[{index}] != {inner.place} + 1 or {time} <= {inner.floor})", *leave)
+
+
+class CopiesOfEvents(Walk):
+    """A walk over the candidates of a variable."""
+
+    def __init__(self, cx: Context, node: alg.Repeat, event: alg.Event, state: State) -> None:
+        name = cx.setting.numbers[event.variable]
+        super().__init__(cx, node, state, name, f"ts_{name}")
+        self.event, self.variable = event, event.variable
+        self.single = ""  # the name of the one event that it may hold
+        self.held: Held = Many(self.bag, "0", self.number)
+        if not cx.kinds[self.variable].iterated:
+            self.single = f"e_{name}"
+            self.held = One(self.single, is_sure=False)
+            cx.declarations[f"{self.single} = -1"] = None
+        self.chains = _chains(cx, node, self.variable, state)
+
+    def _entered(self, inner: State) -> State:
+        if self.chains is not None:
+            self.chains.make_when_hard()
+        if self.single:
+            self.cx.writer.line(f"{self.single} = {self.bag}[0] if {self.number} > 0 else -1")
+        return inner.knowing({self.variable: self.held})
+
+    def _tests(self, inner: State, index: str, time: str, latest: str) -> list[str]:
+        candidate = None if self.single else Candidate(self.variable, index, self.number)
+        held = {**inner.held, self.variable: One(index, is_sure=True) if self.single else self.held}
+        goes_on = [] if self.chains is None else [self.chains.goes_on(index, self.number, latest)]
+        next_ones = (self.cx.checks.check(test, held, candidate) for test in _tests_of_next(inner, self.variable))
+        kind_test = self.cx.kind_test(self.variable, self.event.type, index)
+        return [*kind_test, *self._owned(time), *goes_on, *filter(None, next_ones)]
+
+    def _take(self, chosen: str, floor: str) -> None:
+        if not self.cx.setting.with_floors:
+            return
+        floors = f"f_{self.name}"
+        if self.single:
+            self.cx.declarations[f"{floors} = LEAST"] = None
+            self.cx.writer.line(f"{floors} = {floor}")
+        else:
+            self.cx.writer.line(f"{self.cx.stack(floors)}[{self.number}] = {floor}")
+
+    def _leave(self) -> None:
+        if self.single:
+            self.cx.writer.line(f"{self.single} = -1")
+
+
+def _tests_of_next(state: State, variable: str) -> list[Test]:
+    """The tests that can be made whenever a variable takes one more event."""
+    known = {*state.held, variable}
+    return [
+        test for test in state.tests if ex.variables_in(test.conjunct) <= known and is_testable_next(test, variable)
+    ]
 
 
 @dataclass(frozen=True)
@@ -138,6 +278,12 @@ class Tail:
             writer.line(f"{tail} = ts_{name}[{k}] - 1 if {k} >= p_{name} else LEAST")
 
 
+# Choices per candidate of a group after which its table is made.
+EASY = 8
+# Longer iterations look as far as this.
+MOST_AHEAD = 16
+
+
 def _chains(cx: Context, node: alg.Repeat, variable: str, state: State) -> Chains | None:
     """A look ahead, where it can spare a walk its dead ends: not under policies, which keep a first that fits."""
     tests = tuple(test for test in state.tests if between_neighbours(test, variable))
@@ -149,174 +295,6 @@ def _chains(cx: Context, node: alg.Repeat, variable: str, state: State) -> Chain
     cx.stack(chains.pair)
     cx.beginnings |= dict.fromkeys(chains.beginnings)
     return chains
-
-
-def _stop_copies(
-    cx: Context,
-    least: int,
-    inner: State,
-    latest: str,
-    time: str,
-    index: str,
-    name: str,
-    number: str,
-    is_outermost: bool,
-) -> None:
-    writer = cx.writer
-    if least > 1:
-        # As many candidates as are still missing must lie in the window: with fewer, no choice is long enough.
-        far = cx.checks.fresh("far")
-        writer.line(f"{far} = {index} + max({least - 1} - {number}, 0)")
-        in_time = f" or ts_{name}[{far}] > {latest}" if latest != "MOST" else ""
-        writer.when(f"{far} >= z_{name}{in_time}", f"{index} = z_{name}", "break")
-    elif latest != "MOST":
-        writer.when(f"{time} > {latest}", f"{index} = z_{name}", "break")
-    if cx.is_contiguous():
-        is_bound = "True" if not is_outermost else f"{number} > 0"
-        pos = cx.parameter(f"pos_{name}")
-        test = f"{is_bound} and ({pos}[{index}] != {inner.place} + 1 or {time} <= {inner.floor})"
-        writer.when(f"{test}", f"{index} = z_{name}", "break")
-
-
-def owned_at_first(cx: Context, state: State, time: str, number: str) -> list[str]:
-    """At the first event of an iteration: whether this slice reports what starts there."""
-    return [f"({number} > 0 or own_low[g] <= {time} <= own_high[g])"] if cx.owns_here(state) else []
-
-
-def next_start(cx: Context, name: str, inner: State, number: str, bag: str, is_outermost: bool) -> str:
-    """The code of where a level begins: after the event that the one before has chosen."""
-    first = first_candidate(cx, name, inner, is_outermost=is_outermost)
-    after = f"{bag}[{number} - 1] + 1"
-    if cx.is_contiguous():
-        return f"{after} if {number} > 0 else {first}"
-    return f"first_after(ts_{name}, {inner.floor}, {after}, z_{name}) if {number} > 0 else {first}"
-
-
-def _tests_of_next(cx: Context, state: State, variable: str) -> list[Test]:
-    known = {*state.held, variable}
-    return [
-        test for test in state.tests if ex.variables_in(test.conjunct) <= known and is_testable_next(test, variable)
-    ]
-
-
-def _next_tests(cx: Context, state: State, what: Held, variable: str, index: str, number: str) -> list[str]:
-    """The conditions under which the event at `index` may be the next one."""
-    is_single = isinstance(what, One)
-    held = {**state.held, variable: One(index, is_sure=True) if is_single else what}
-    candidate = None if is_single else Candidate(variable, index, number)
-    tests = _tests_of_next(cx, state, variable)
-    return [condition for test in tests if (condition := cx.checks.check(test, held, candidate))]
-
-
-def arrive(
-    cx: Context,
-    node: alg.Repeat,
-    inner: State,
-    held: dict[str, Held],
-    number: str,
-    cursors: str,
-    end: str,
-    then: Then,
-    *,
-    own: str | None,
-) -> None:
-    """At a level for the first time: what lasts is tested and may end it; with enough copies, go on inside."""
-    writer = cx.writer
-    if node.most is not None:
-        writer.when(f"{number} >= {node.most}", f"{cursors}[{number}] = {end}")
-    known = inner.knowing(held)
-    done = _tests_of_next(cx, inner, own) if own is not None else []
-    ready = [t for t in inner.tests if ex.variables_in(t.conjunct) <= known.held.keys() and t not in done]
-    lasting = tuple(test for test in ready if not needs_whole_bags(test.conjunct))
-    alive = ""
-    if lasting:
-        alive = cx.checks.fresh("alive")
-        writer.line(f"{alive} = False")
-        tested(cx, lasting, known.held, lambda: writer.line(f"{alive} = True"))
-        writer.when(f"not {alive}", f"{cursors}[{number}] = {end}")
-    enough = [f"{number} >= {node.least}"] if node.least > 0 else []
-    is_bound = inner.is_bound or node.least > 0
-    others = tuple(test for test in ready if test not in lasting)
-    rest = replace(known, is_bound=is_bound, tests=tuple(t for t in inner.tests if t not in ready and t not in done))
-    with writer.condition(*enough, *([alive] if alive else [])):
-        tested(cx, others, known.held, lambda: guarded(cx, rest, then))
-
-
-# --- the stack --------------------------------------------------------------------------------
-
-
-def new_stack(cx: Context) -> tuple[str, str, str]:
-    """The names of a number of levels, of the cursor of each, and of what each has chosen."""
-    number, cursors, bag = cx.checks.fresh("n"), cx.checks.fresh("cursors"), cx.checks.fresh("bag")
-    return number, cx.stack(cursors), cx.stack(bag)
-
-
-def levels(cx: Context, number: str, cursors: str) -> AbstractContextManager[None]:
-    """The loop of a walk."""
-    cx.writer.line(f"{number} = 0", f"{cursors}[0] = -1")
-    return cx.writer.block(f"while {number} >= 0:")
-
-
-def descend(cx: Context, number: str, cursors: str) -> None:
-    """One level deeper."""
-    cx.writer.line(f"{number} += 1")
-    cx.stop_unless_room(number, cursors, "DEEP")
-    cx.writer.line(f"{cursors}[{number}] = -1")
-
-
-def level_state(cx: Context, state: State, number: str, name: str, bag: str, *, is_table: bool = False) -> State:
-    """The state with `number` copies chosen, recomputed whenever the walk comes to a level."""
-    writer, fresh, window = cx.writer, cx.checks.fresh, cx.setting.window_us
-    floor, low, high = fresh("floor"), fresh("low"), fresh("high")
-    latest, earliest, place = fresh("latest"), fresh("earliest"), fresh("place")
-    ends = cx.parameter(f"end_{name}") if is_table else f"ts_{name}"
-    for line in (
-        f"{floor} = {state.floor}",
-        f"{low} = {state.low}",
-        f"{high} = {state.high}",
-        f"{latest} = {state.latest}",
-        f"{earliest} = {state.earliest}",
-        f"{place} = {state.place}",
-    ):
-        writer.line(line)
-    with writer.block(f"if {number} > 0:"):
-        writer.line(f"{floor} = {ends}[{bag}[{number} - 1]]", f"{low} = min({low}, ts_{name}[{bag}[0]])")
-        writer.line(f"{high} = max({high}, {floor})")
-        if window is not None:
-            writer.line(f"{latest} = plus({low}, {window - 1})")
-            if cx.is_around:
-                writer.line(f"{earliest} = plus({high}, {1 - window})")
-        if cx.is_contiguous():
-            writer.line(f"{place} = {cx.parameter(f'pos_{name}')}[{bag}[{number} - 1]]")
-    return replace(state, floor=floor, low=low, high=high, latest=latest, earliest=earliest, place=place)
-
-
-def _single(cx: Context, variable: str) -> str:
-    name = f"e_{cx.setting.numbers[variable]}"
-    cx.declarations[f"{name} = -1"] = None
-    return name
-
-
-# --- floors, for the policy `next` ------------------------------------------------------------
-
-
-def _note_floor(cx: Context, variable: str, floor: str, number: str) -> None:
-    if not cx.setting.with_floors:
-        return
-    name = f"f_{cx.setting.numbers[variable]}"
-    if cx.kinds[variable].iterated:
-        cx.writer.line(f"{cx.stack(name)}[{number}] = {floor}")
-    else:
-        cx.declarations[f"{name} = LEAST"] = None
-        cx.writer.line(f"{name} = {floor}")
-
-
-# Choices per candidate of a group after which its table is made.
-
-
-EASY = 8
-# Longer iterations look as far as this.
-MOST_AHEAD = 16
 
 
 @dataclass(frozen=True)

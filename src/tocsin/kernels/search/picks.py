@@ -7,17 +7,8 @@ from dataclasses import dataclass, replace
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.search.context import Context
 from tocsin.kernels.search.guards import proceed
-from tocsin.kernels.search.iterations import (
-    Tail,
-    arrive,
-    descend,
-    level_state,
-    levels,
-    new_stack,
-    next_start,
-    owned_at_first,
-)
-from tocsin.kernels.search.loops import count_step, first_candidate, stop_beyond
+from tocsin.kernels.search.iterations import Walk
+from tocsin.kernels.search.loops import first_candidate, stop_beyond
 from tocsin.kernels.search.program import Pick, Table
 from tocsin.kernels.search.state import Guard, Held, Many, One, State, Then
 
@@ -45,49 +36,32 @@ def pick(cx: Context, node: Pick, state: State, then: Then) -> None:
     bags.clear()
 
 
-def copies_of_rows(cx: Context, node: alg.Repeat, pick: Pick, state: State, then: Then) -> None:
+class CopiesOfRows(Walk):
     """A walk over the rows of a table; every copy adds its events to the bags of its variables."""
-    writer, table = cx.writer, cx.tables[pick.table]
-    name = f"t{pick.table}"
-    is_outermost = cx.is_outermost(state)
-    number, cursors, rows = new_stack(cx)
-    bags = _Bags(cx, pick, table, number, is_many=node.most != 1)
-    tail = Tail.of(cx, state)
-    with levels(cx, number, cursors):
-        inner = level_state(cx, state, number, name, rows, is_table=True)
-        latest = tail.latest(inner, number)
-        with writer.block(f"if {cursors}[{number}] < 0:"):
-            guards = _brought(cx, pick, table, rows, number, is_many=node.most != 1)
-            known = replace(inner, guards=(*inner.guards, *guards))
-            arrive(cx, node, known, bags.held(), number, cursors, f"z_{name}", then, own=None)
-            with writer.block(f"if {cursors}[{number}] < 0:"):
-                writer.line(f"{cursors}[{number}] = {next_start(cx, name, inner, number, rows, is_outermost)}")
-        index, chosen = cx.checks.fresh("i"), cx.checks.fresh("chosen")
-        writer.line(f"{index} = {cursors}[{number}]", f"{chosen} = -1")
-        with writer.block(f"while {index} < z_{name}:"):
-            if tail.is_limited:
-                writer.when(f"ts_{name}[{index}] > {latest}", f"{index} = z_{name}", "break")
-            count_step(cx)
-            fits = cx.fits(inner, f"ts_{name}[{index}]", f"{cx.parameter(f'end_{name}')}[{index}]")
-            owned = owned_at_first(cx, state, f"ts_{name}[{index}]", number)
-            fits += [f"end_{name}[{index}] <= {latest}"] if tail.name else []
-            with writer.condition(*owned, *fits):
-                writer.line(f"{chosen} = {index}", "break")
-            writer.line(f"{index} += 1")
-        writer.line(f"{cursors}[{number}] = {index} + 1")
-        with writer.block(f"if {chosen} >= 0:"):
-            if is_outermost:
-                with writer.block(f"if {number} == 0:"):
-                    cx.follow(f"ts_{name}[{chosen}]", name, chosen)
-            tail.begin(f"ts_{name}[{chosen}]", number)
-            writer.line(f"{rows}[{number}] = {chosen}")
-            bags.add(chosen, inner.floor)
-            descend(cx, number, cursors)
-        with writer.block("else:"):
-            with writer.block(f"if {number} > 0:"):
-                bags.remove()
-            writer.line(f"{number} -= 1")
-    bags.clear()
+
+    def __init__(self, cx: Context, node: alg.Repeat, pick: Pick, state: State) -> None:
+        super().__init__(cx, node, state, f"t{pick.table}", cx.parameter(f"end_t{pick.table}"))
+        self.pick, self.table = pick, cx.tables[pick.table]
+        self.bags = _Bags(cx, pick, self.table, self.number, is_many=node.most != 1)
+
+    def _entered(self, inner: State) -> State:
+        guards = _brought(self.cx, self.pick, self.table, self.bag, self.number, is_many=self.node.most != 1)
+        return replace(inner, guards=(*inner.guards, *guards)).knowing(self.bags.held())
+
+    def _tests(self, inner: State, index: str, time: str, latest: str) -> list[str]:
+        end = f"{self.ends}[{index}]"
+        in_time = [f"{end} <= {latest}"] if self.tail.name else []
+        return [*self._owned(time), *self.cx.fits(inner, time, end), *in_time]
+
+    def _take(self, chosen: str, floor: str) -> None:
+        self.bags.add(chosen, floor)
+
+    def _drop(self) -> None:
+        with self.cx.writer.block(f"if {self.number} > 0:"):
+            self.bags.remove()
+
+    def _leave(self) -> None:
+        self.bags.clear()
 
 
 def _brought(cx: Context, node: Pick, table: Table, row: str, count: str, *, is_many: bool) -> list[Guard]:
