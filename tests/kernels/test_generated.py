@@ -18,6 +18,7 @@ from tocsin import errors, reference
 from tocsin.kernels import run
 from tocsin.kernels.compile import has_numba
 from tocsin.kernels.reach import without
+from tocsin.kernels.search.context import Context
 from tocsin.kernels.search.function import function
 from tocsin.kernels.search.program import program
 from tocsin.testing.streams import HALVES, KEYS, TYPES, WHOLE, Streams
@@ -187,10 +188,10 @@ def texts() -> str:
         for table in cut.tables:
             for branch in table.branches:
                 digest.update(
-                    function(branch, setting, cut.tables, waiting=table.absences, is_main=False).text.encode()
+                    function(Context(branch, setting, cut.tables, table.absences, is_main=False)).text.encode()
                 )
         for main in cut.mains:
-            digest.update(function(main, setting, cut.tables, is_main=True).text.encode())
+            digest.update(function(Context(main, setting, cut.tables)).text.encode())
     return digest.hexdigest()
 
 

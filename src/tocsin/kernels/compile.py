@@ -64,16 +64,26 @@ class Writer:
         with self.block(f"if {test}:"):
             self.line(*texts)
 
-    @contextmanager
-    def block(self, header: str) -> Iterator[None]:
-        """A header, and what is written inside one step deeper; `pass` when nothing is."""
+    def open(self, header: str) -> None:
+        """A header: what follows stands one step deeper, until the block or nest around it ends."""
         self.line(header)
         self.depth += 1
-        before = len(self.lines)
+
+    @contextmanager
+    def nest(self) -> Iterator[None]:
+        """Closes what is opened inside; `pass` where the last header has nothing below it."""
+        depth = self.depth
         yield
-        if len(self.lines) == before:
+        if self.lines[-1].endswith(":"):
             self.line("pass")
-        self.depth -= 1
+        self.depth = depth
+
+    @contextmanager
+    def block(self, header: str) -> Iterator[None]:
+        """A header, and what is written inside one step deeper."""
+        with self.nest():
+            self.open(header)
+            yield
 
     @contextmanager
     def condition(self, *tests: str) -> Iterator[None]:

@@ -74,13 +74,8 @@ class Runner:
             if number >= self.program.given:
                 arrays |= self.table(number, table, lists, arrays)
         for main in self.program.mains:
-            made = function(
-                main,
-                self.setting,
-                self.program.tables,
-                is_main=True,
-                counts_first=judge is None and self.most < UNLIMITED,
-            )
+            counts_first = judge is None and self.most < UNLIMITED
+            made = function(Context(main, self.setting, self.program.tables, counts_first=counts_first))
             judged = None if judge is None else lambda found: judge(self._as_matches(found, lists))
             for found in self._calls(made, lists, arrays, self.most if judge is None else UNLIMITED, judged):
                 if found.count:
@@ -153,7 +148,7 @@ class Runner:
         parts = [self._rows_of(table, Found({}, 0))]
         size = 0
         for search in table.branches:
-            made = function(search, self.setting, self.program.tables, waiting=table.absences, is_main=False)
+            made = function(Context(search, self.setting, self.program.tables, table.absences, is_main=False))
             for found in self._calls(made, lists, arrays, most):
                 if found.count:
                     # A call has room for more than it finds.

@@ -121,18 +121,20 @@ class Checks:
         return self._for_all(loops, exists, condition)
 
     def _for_all(self, loops: list[tuple[str, str]], exists: list[str], condition: str) -> str:
-        holds = self.fresh("holds")
-        writer = self.writer
+        holds, writer = self.fresh("holds"), self.writer
+
+        def nested(left: list[tuple[str, str]]) -> None:
+            if not left:
+                writer.when(" and ".join([*exists, f"not ({condition})"]), f"{holds} = False", "break")
+                return
+            (index, size), *inner = left
+            with writer.block(f"for {index} in range(1, {size} + 1):"):
+                nested(inner)
+                if inner:
+                    writer.when(f"not {holds}", "break")
+
         writer.line(f"{holds} = True")
-        depth = writer.depth
-        for index, size in loops:
-            writer.line(f"for {index} in range(1, {size} + 1):")
-            writer.depth += 1
-        writer.when(f"{' and '.join([*exists, f'not ({condition})'])}", f"{holds} = False", "break")
-        for level in range(len(loops) - 1, 0, -1):
-            writer.depth = depth + level
-            writer.when(f"not {holds}", "break")
-        writer.depth = depth
+        nested(loops)
         return holds
 
     def fold(self, fold: Fold, held: Mapping[str, Held]) -> tuple[str, str | None]:

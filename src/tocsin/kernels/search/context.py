@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tocsin.algebra import nodes as alg
-from tocsin.errors import unknown_node
 from tocsin.kernels.compile import Writer
 from tocsin.kernels.expressions.leaves import Test
 from tocsin.kernels.gathered import Look
@@ -44,10 +43,11 @@ class Context:
 
     search: Search
     setting: Setting
-    tables: Sequence[Table]
-    waiting: tuple[alg.Absent, ...]
-    is_main: bool
-    counts_first: bool = False
+    tables: Sequence[Table]  # those that picks refer to
+    # The absences that the sub-matches of a table bring along instead of deciding them.
+    waiting: tuple[alg.Absent, ...] = ()
+    is_main: bool = True  # whether the matches are those of the query, not of a table
+    counts_first: bool = False  # whether a start is counted to its end when its matches do not fit
     writer: Writer = field(default_factory=Writer)
     parameters: dict[str, None] = field(default_factory=dict)
     stacks: dict[str, None] = field(default_factory=dict)  # arrays that are as long as matches are
@@ -60,7 +60,11 @@ class Context:
 
     def __post_init__(self) -> None:
         self.checks = Checks(self.writer, self.setting.columns)
-        self.kinds = alg.variables_of(_unpicked(self.search.part, self.tables))
+        # A pick has the variables of what its table matches.
+        whole = self.search.part.transform(
+            lambda node: self.tables[node.table].node if isinstance(node, Pick) else node
+        )
+        self.kinds = alg.variables_of(whole)
         # Variables of the query that this pattern does not have are left out for good.
         spoken = {name for test in self.search.tests for name in ex.variables_in(test.conjunct)}
         self.missing: dict[str, Held] = {
@@ -163,11 +167,12 @@ class Context:
 
     def follow(self, time: str, outermost: str, index: str) -> None:
         """Move the pointers of all other lists to where events that can join this one begin."""
-        if not may_be_empty(self.outermost()):
+        # Where the first event may be missing, the search would come by what it finds without it again.
+        is_first = not may_be_empty(self.outermost())
+        if is_first:
             self.stop_when_full()
         self.writer.line("found = 0", "steps = 0")
-        if not may_be_empty(self.outermost()):
-            # Otherwise the search would come by what it finds without this event again.
+        if is_first:
             self.writer.line("mark = count", f"at = {index}")
         window = self.setting.window_us
         looks = self.setting.looks
@@ -227,16 +232,3 @@ class Context:
             return []
         low = f"min({state.low}, {first})" if state.low != "MOST" else first
         return [f"max({state.high}, {last}) <= plus({low}, {window - 1})"]
-
-
-def _unpicked(node: alg.Node, tables: Sequence[Table]) -> alg.Node:
-    """The part with the patterns of its tables in place of the picks, to ask for its variables."""
-    match node:
-        case Pick():
-            return tables[node.table].node
-        case alg.Sequence() | alg.All() | alg.Repeat() | alg.Around():
-            return node.map_children(lambda part: _unpicked(part, tables))
-        case alg.Event():
-            return node
-        case _:
-            raise unknown_node(node, "The search by loops")

@@ -21,12 +21,12 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.types import Kind
 from tocsin.errors import unknown_node
 from tocsin.kernels.reach import may_be_empty
-from tocsin.kernels.search.context import Context, Setting
+from tocsin.kernels.search.context import Context
 from tocsin.kernels.search.guards import gathered, may_settle, nested, settle, spoken_of, window
 from tocsin.kernels.search.iterations import CopiesOfEvents
 from tocsin.kernels.search.loops import event, line
 from tocsin.kernels.search.picks import CopiesOfRows, pick
-from tocsin.kernels.search.program import Line, Pick, Search, Table
+from tocsin.kernels.search.program import Line, Pick
 from tocsin.kernels.search.state import Guard, Held, Many, One, State, Then, size_of
 
 DOUBLES = "out_double"  # outputs that are called so hold doubles
@@ -38,42 +38,26 @@ def value_name(number: int, kind: Kind) -> str:
     return f"{DOUBLES if kind is Kind.DOUBLE else 'out_integer'}{number}"
 
 
-def function(
-    search: Search,
-    setting: Setting,
-    tables: Sequence[Table],
-    *,
-    waiting: tuple[alg.Absent, ...] = (),
-    is_main: bool,
-    counts_first: bool = False,
-) -> Context:
-    """Write the `text` of the function of a search; `tables` are those that picks refer to.
-
-    `waiting` are absences that the sub-matches of a table bring along instead of deciding them. `is_main`: the matches
-    are those of the query, not of a table. `counts_first`: a start is counted to its end when its matches do not fit.
-    """
-    cx = Context(search, setting, tables, waiting, is_main, counts_first)
+def function(cx: Context) -> Context:
+    """Write the `text` of the function of a search."""
     writer = cx.writer
     writer.depth = 2
     _list_inputs(cx)
-    start = State(tests=cx.search.tests, held=cx.missing)
-    emit(cx, cx.search.part, start, partial(finish, cx))
-    body = writer.lines
-    writer.lines = []
-    writer.depth = 0
+    emit(cx, cx.search.part, State(tests=cx.search.tests, held=cx.missing), partial(finish, cx))
+    body, writer.lines, writer.depth = writer.lines, [], 0
+    # Only now is it known what the function takes.
     names = ", ".join((*FIXED_PARAMETERS, *cx.parameters, *cx.works, *cx.stacks, *cx.outputs))
-    writer.line("@compiled", f"def search({names}):")
-    writer.depth = 1
-    for name in ("count", "found", "steps", "mark", "at"):
-        writer.line(f"{name} = 0")
-    if cx.counts_first:
-        writer.line("is_full = False")
-    writer.line(*cx.declarations)
-    with writer.block("for g in range(group, groups):"):
-        writer.line(*cx.beginnings)
-        writer.lines += body
-        cx.stop_when_full()
-    writer.line("return DONE, groups, 0, count")
+    writer.line("@compiled")
+    with writer.block(f"def search({names}):"):
+        writer.line(*(f"{name} = 0" for name in ("count", "found", "steps", "mark", "at")))
+        if cx.counts_first:
+            writer.line("is_full = False")
+        writer.line(*cx.declarations)
+        with writer.block("for g in range(group, groups):"):
+            writer.line(*cx.beginnings)
+            writer.lines += body
+            cx.stop_when_full()
+        writer.line("return DONE, groups, 0, count")
     return cx
 
 
@@ -166,25 +150,22 @@ def finish(cx: Context, state: State) -> None:
     conditions = [] if state.is_bound else [f"{state.high} != LEAST"]
     if cx.is_main:
         conditions += _owned_at_last(cx, state)
-    depth = writer.depth
-    if conditions:
-        writer.line(f"if {' and '.join(conditions)}:")
-        writer.depth += 1
     names = {node.variable for node in state.gatherings}
     waiting = tuple(guard for guard in state.guards if spoken_of(guard.absent) & names)
-    left = _settled(cx, [guard for guard in state.guards if guard not in waiting], state)
-    if state.gatherings:
-        gathered(cx, replace(state, guards=waiting), partial(_whole, cx))
-    else:
-        _write(cx, state, left)
-    writer.depth = depth
+    with writer.nest():
+        if conditions:
+            writer.open(f"if {' and '.join(conditions)}:")
+        left = _settled(cx, [guard for guard in state.guards if guard not in waiting], state)
+        if state.gatherings:
+            gathered(cx, replace(state, guards=waiting), partial(_whole, cx))
+        else:
+            _write(cx, state, left)
 
 
 def _whole(cx: Context, state: State) -> None:
     """Write a match with all that it gathers; the absences that speak of that come first."""
-    depth = cx.writer.depth
-    _write(cx, state, _settled(cx, state.guards, state))
-    cx.writer.depth = depth
+    with cx.writer.nest():
+        _write(cx, state, _settled(cx, state.guards, state))
 
 
 def _settled(cx: Context, guards: Sequence[Guard], state: State) -> list[Guard]:

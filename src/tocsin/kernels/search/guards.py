@@ -53,41 +53,34 @@ def _selected(cx: Context, late: tuple[Test, ...], state: State, then: Then, *, 
 
 def tested(cx: Context, tests: tuple[Test, ...], held: Mapping[str, Held], inside: Callable[[], None]) -> None:
     """All tests, the cheap ones in one condition, those with loops one after the other."""
-    depth = cx.writer.depth
+    writer, depth = cx.writer, cx.writer.depth
     cheap, loops = [], []
     for test in tests:
-        before = len(cx.writer.lines)
+        before = len(writer.lines)
         condition = cx.checks.check(test, held)
-        if not condition:
-            continue
-        if len(cx.writer.lines) == before:
+        prepared = writer.lines[before:]
+        del writer.lines[before:]
+        if prepared:
+            loops.append((prepared, condition))
+        elif condition:
             cheap.append(condition)
-        else:
-            loops.append((cx.writer.lines[before:], condition))
-            del cx.writer.lines[before:]
-    if cheap:
-        cx.writer.line(f"if {' and '.join(cheap)}:")
-        cx.writer.depth += 1
-    for lines, condition in loops:
-        shift = "    " * (cx.writer.depth - depth)
-        cx.writer.lines += [shift + line for line in lines]
-        cx.writer.line(f"if {condition}:")
-        cx.writer.depth += 1
-    before = len(cx.writer.lines)
-    inside()
-    if len(cx.writer.lines) == before:
-        cx.writer.line("pass")
-    cx.writer.depth = depth
+    with writer.nest():
+        if cheap:
+            writer.open(f"if {' and '.join(cheap)}:")
+        for lines, condition in loops:
+            shift = "    " * (writer.depth - depth)
+            writer.lines += [shift + line for line in lines]
+            writer.open(f"if {condition}:")
+        inside()
 
 
 def guarded(cx: Context, state: State, then: Then) -> None:
     """Settle the absences that are ready, then go on inside."""
     ready = [guard for guard in state.guards if may_settle(cx, guard) and is_ready(guard, state)]
     rest = replace(state, guards=tuple(guard for guard in state.guards if guard not in ready))
-    depth = cx.writer.depth
-    nested(cx, [partial(settle, cx, guard, state) for guard in ready])
-    then(rest)
-    cx.writer.depth = depth
+    with cx.writer.nest():
+        nested(cx, [partial(settle, cx, guard, state) for guard in ready])
+        then(rest)
 
 
 def nested(cx: Context, conditions: Sequence[Callable[[], str]]) -> None:
@@ -104,8 +97,7 @@ def nested(cx: Context, conditions: Sequence[Callable[[], str]]) -> None:
                 writer.line(f"{holds} = {condition()}")
         conditions = [lambda: holds]
     for condition in conditions:
-        writer.line(f"if {condition()}:")
-        writer.depth += 1
+        writer.open(f"if {condition()}:")
 
 
 def may_settle(cx: Context, guard: Guard) -> bool:
