@@ -20,7 +20,7 @@ from tocsin.analysis.inference import Environment
 from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.types import DataType, Kind
 from tocsin.errors import TypeMismatchError
-from tocsin.kernels.expressions.leaves import PlaceOf, RowOf, SlotRef, Test
+from tocsin.kernels.expressions.leaves import InTask, SlotRef, Test
 from tocsin.kernels.expressions.prefixes import RANGED, SUMMED
 from tocsin.kernels.expressions.slots import Families, prepare
 from tocsin.kernels.model import Carried, Held, Slot, Source
@@ -190,7 +190,7 @@ def columns_of(
     columns: list[tuple[tuple[Held, int | None], dict[str, ex.Expression]]] = []
     places: dict[tuple[str, ex.Expression], int] = {}
     for slot in dict.fromkeys(slots):
-        if isinstance(slot.expression, RowOf | PlaceOf):
+        if isinstance(slot.expression, InTask):
             continue  # known where the search runs
         held, kinds = (slot.held, families.of(slot) if slot.held is Held.RANK else None), types[slot.variable]
         fitting = (
@@ -290,7 +290,7 @@ def interchangeable(query: alg.Query) -> tuple[tuple[str, ...], ...]:
 def in_order(group: tuple[str, ...]) -> Iterator[Test]:
     """That the events of a group's variables have increasing places; one event may be in two of them (R29)."""
     for names in pairwise(group):
-        events = [PlaceOf(ex.Variable(name)) for name in names]
+        events = [InTask("pos", ex.Variable(name)) for name in names]
         slots = [Slot(name, event, Held.INTEGER) for name, event in zip(names, events, strict=True)]
         references = [SlotRef(slot, ex.Each.PLAIN, Kind.INTEGER) for slot in slots]
         yield Test(ex.Comparison("<=", *events), ex.Comparison("<=", *references))

@@ -107,13 +107,11 @@ class Kernel(Search):
         assert words is not None
         conjuncts = (*self.conditions.residual, *(test.conjunct for test in self.conditions.tests))
         absences = tuple(alg.absences_in(self.query.core))
-        walker = Walker(self, words, self.sources, most, jit, decides=not absences, conjuncts=conjuncts)
-        counts = not absences and not self.query.ranks_matches and walker.is_distinct
-        walker = replace(walker, counts=counts, memory=memory)
+        walker = Walker(self, words, most, memory, jit, decides=not absences, conjuncts=conjuncts)
         residual = Residual((), absences, rows, self.sources)
         found = (residual.kept(matches) for matches in walker.matches(rows))
         kept = self._policed(found, rows, memory, is_distinct=walker.is_distinct, is_selected=True)
-        return kept if counts else map(Starts(rows, most, walker.iterated, self.query.selection).noted, kept)
+        return kept if walker.counts else map(Starts(rows, most, walker.iterated, self.query.selection).noted, kept)
 
     def kept(self, runner: Runner, rows: Rows, lists: Lists, *, counts: bool = True) -> Iterator[Matches]:
         """Find matches in lists of these rows, as far as other conditions and policies keep them.

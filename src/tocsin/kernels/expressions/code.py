@@ -23,9 +23,8 @@ from tocsin.kernels.expressions.leaves import (
     NUMBERS,
     RANKED,
     Fold,
+    InTask,
     NotNumbers,
-    PlaceOf,
-    RowOf,
     SlotRef,
     Value,
     all_of,
@@ -186,7 +185,7 @@ class _Writer:
                 return Value(found.true, found.unknown, Kind.BOOLEAN)
             case ex.Attribute() | ex.Variable() | ex.Name() | ex.Aggregate() | ex.Like() | ex.SameValue():
                 raise NotNumbers
-            case ex.Every() | ex.BagPredicate() | RowOf() | PlaceOf() | SlotRef() | Fold():
+            case ex.Every() | ex.BagPredicate() | InTask() | SlotRef() | Fold():
                 raise NotNumbers
             case rx.Apply() | rx.InTable() | rx.CalendarField() | rx.ListOf() | rx.Mean() | rx.SameEvent():
                 raise NotNumbers

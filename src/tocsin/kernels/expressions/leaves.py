@@ -18,16 +18,13 @@ from tocsin.optimizer.query_parts import constant_integer
 
 
 @dataclass(frozen=True)
-class RowOf(ex.Expression):
-    """The row of an event in its task: two variables hold the same event when it is equal. It does not travel."""
+class InTask(ex.Expression):
+    """A number of an event that a search has without shipping it.
 
-    event: ex.Variable
+    `row`: two variables hold the same event when it is equal. `pos`: the place among all, where positions are known.
+    """
 
-
-@dataclass(frozen=True)
-class PlaceOf(ex.Expression):
-    """The place of an event among all, where positions are known. It does not travel either."""
-
+    what: str
     event: ex.Variable
 
 

@@ -13,7 +13,7 @@ from tocsin.analysis.types import Kind
 from tocsin.expressions import interpret, objects
 from tocsin.expressions.numeric import GREATEST, LEAST
 from tocsin.kernels.expressions.code import ranks_that_meet
-from tocsin.kernels.expressions.leaves import RANKED, Fold, NotNumbers, RowOf, SlotRef, Test
+from tocsin.kernels.expressions.leaves import RANKED, Fold, InTask, NotNumbers, SlotRef, Test
 from tocsin.kernels.model import Held, Slot
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
@@ -108,7 +108,7 @@ class _Parts:
         if not isinstance(conjunct, ex.Not) or not isinstance(conjunct.operand, rx.SameEvent):
             return None
         names = (conjunct.operand.left.name, conjunct.operand.right.name)
-        slots = (Slot(name, RowOf(ex.Variable(name)), Held.INTEGER) for name in names)
+        slots = (Slot(name, InTask("row", ex.Variable(name)), Held.INTEGER) for name in names)
         return ex.Comparison("!=", *(SlotRef(slot, ex.Each.PLAIN, Kind.INTEGER) for slot in slots))
 
     def _is_cheap(self, node: ex.Expression) -> bool:

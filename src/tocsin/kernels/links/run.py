@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,14 +16,13 @@ from tocsin.kernels.links.steps import FIRST, NEVER, TABLE, WALK
 from tocsin.kernels.links.tested import TestedWalk
 from tocsin.kernels.lists import Merged, merged
 from tocsin.kernels.matches import check_memory, take, too_many_matches, too_many_steps
-from tocsin.kernels.model import Bag, Integers, Mask, Matches, Rows, Source, differs, is_flagged, sums_before
-from tocsin.kernels.reach import Reach
+from tocsin.kernels.model import Bag, Integers, Mask, Matches, Rows, differs, is_flagged, sums_before
+from tocsin.kernels.reach import Search
 from tocsin.kernels.run import MOST_STEPS, ROOM, STEPS_PER_MATCH, UNLIMITED
 from tocsin.kernels.search.helpers import DONE, FULL, TOO_LONG, TOO_MANY
 from tocsin.kernels.trends.machine import Machine
 from tocsin.language import expressions as ex
 from tocsin.language.ast import PER_START, Output, Selection, Skip
-from tocsin.optimizer.choose import MOST_MEMORY
 
 # Entries that the table of earliest ends may have, at four bytes each; without it a walk may run into dead ends.
 MOST_ENTRIES = 1 << 26
@@ -36,24 +35,27 @@ Words = tuple[Integers, Integers, Integers]  # where each word ends in the lists
 class Walker:
     """A search along links over the rows of one task."""
 
-    reach: Reach  # the query, and what the task owns
+    reach: Search  # the query, its sources, and what the task owns
     machine: Machine  # its words
-    sources: tuple[Source, ...]
     most: int  # how many matches one start may have
-    jit: bool | None = None  # whether to compile; None: when there are many rows
-    decides: bool = True  # whether every word is a match: no absence is left
-    counts: bool = True  # whether words count for `most`; otherwise whoever drops some of them counts the rest
-    memory: int = MOST_MEMORY  # how many bytes may be held for matches
-    conjuncts: tuple[ex.Expression, ...] = ()  # what words must make TRUE beyond what flags decide
+    memory: int  # how many bytes may be held for matches
+    jit: bool | None  # whether to compile; None: when there are many rows
+    decides: bool  # whether every word is a match: no absence is left
+    conjuncts: tuple[ex.Expression, ...]  # what words must make TRUE beyond what flags decide
 
     def matches(self, rows: Rows) -> Iterator[Matches]:
         """The matches of all groups, some at a time; none twice unless a letter has several elements."""
-        events = linked(rows, self.reach, self.machine, self.sources)
+        events = linked(rows, self.reach, self.machine)
         if len(events):
             for words in self.words(events, rows):
                 matches = self._as_matches(events, rows, *words)
                 if len(matches):
                     yield matches
+
+    @property
+    def counts(self) -> bool:
+        """Whether words count for `most`; otherwise whoever drops some of them counts the rest."""
+        return self.decides and not self.reach.query.ranks_matches and self.is_distinct
 
     @property
     def limit(self) -> int:
@@ -211,33 +213,25 @@ class Linked:
         return np.where(found < self.ends, found, -1).astype(np.int64, copy=False)
 
 
-def linked(rows: Rows, reach: Reach, machine: Machine, sources: Sequence[Source]) -> Linked:
+def linked(rows: Rows, search: Search, machine: Machine) -> Linked:
     """Sort the candidates of a task."""
-    of_variable = {source.variable: source for source in sources}
+    sources = {source.variable: source for source in search.sources}
     variables = dict.fromkeys(variable for variable, _ in machine.symbols)
-    is_held = {name: is_flagged(rows.flags, of_variable[name].bit) for name in variables}
-    every = np.zeros(len(rows.ts), dtype=np.bool_)
-    for held in is_held.values():
-        every |= held
-    events = merged(rows, np.flatnonzero(every).astype(np.int64, copy=False))
-    blocks = {name: held[events.rows] for name, held in is_held.items()}
+    is_held = {name: is_flagged(rows.flags, sources[name].bit) for name in variables}
+    events = merged(rows, np.flatnonzero(np.logical_or.reduce(list(is_held.values()))).astype(np.int64, copy=False))
+    blocks = [is_held[name][events.rows] for name, _ in machine.symbols]
     fits = [
-        blocks[name] & _is_of_type(rows, events, reach.query, of_variable[name], kind) for name, kind in machine.symbols
+        held & (rows.kinds[events.rows] == search.types.index(kind))
+        if rows.kinds is not None and len(sources[name].types) > 1
+        else held
+        for held, (name, kind) in zip(blocks, machine.symbols, strict=True)
     ]
     sizes = events.group_to - events.group_from
     ends = np.repeat(events.group_to, sizes)
     low, high = (np.repeat(each, sizes) for each in (events.own_low, events.own_high))
-    times = events.times
-    owned = (low <= times) & (times <= high)
-    return Linked(
-        events,
-        fits,
-        [blocks[name] for name, _ in machine.symbols],
-        events.window_ends(reach.span_us) - 1,
-        owned,
-        _after_instants(events, ends),
-        ends,
-    )
+    owned = (low <= events.times) & (events.times <= high)
+    limits = events.window_ends(search.span_us) - 1
+    return Linked(events, fits, blocks, limits, owned, _after_instants(events, ends), ends)
 
 
 def following(events: Linked, machine: Machine, selection: Selection) -> tuple[list[Integers], list[int]]:
@@ -253,15 +247,6 @@ def following(events: Linked, machine: Machine, selection: Selection) -> tuple[l
                 is_candidate |= held
         found.append(events.next_of(is_candidate))
     return found, [numbers[element] for element in machine.elements]
-
-
-def _is_of_type(rows: Rows, events: Merged, query: alg.Query, source: Source, kind: str) -> Mask:
-    if len(source.types) == 1:
-        return np.ones(len(events.rows), np.bool_)
-    assert rows.kinds is not None  # asked for when a variable has several types
-    number = sorted(alg.event_types(query.core)).index(kind)
-    found: Mask = rows.kinds[events.rows] == number
-    return found
 
 
 def _after_instants(events: Merged, ends: Integers) -> Integers:

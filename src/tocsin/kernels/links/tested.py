@@ -78,7 +78,7 @@ class TestedWalk:
             ]
             for name in variables
         }
-        blocking = conditions_of_next(query, walker.sources) if self.is_next else {}
+        blocking = conditions_of_next(query, walker.reach.sources) if self.is_next else {}
         self.blocking = {name: list(map(_Condition.of, blocking.get(name, ()))) for name in variables}
         self.fits = [held.tolist() for held in events.fits]
         self.blocks = {name: held.tolist() for (name, _), held in zip(self.machine.symbols, events.blocks, strict=True)}

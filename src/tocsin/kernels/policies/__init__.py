@@ -23,6 +23,7 @@ from tocsin.kernels.policies.flat import Flat, best, flatten, in_order, ranks, r
 from tocsin.kernels.policies.selection import NextTest, are_consecutive
 from tocsin.language.ast import PER_END, AfterMatch, Output, Selection, Skip
 
+
 AT_ONCE = 1 << 20  # events of bags that are numbered at a time
 
 
@@ -201,10 +202,8 @@ def _numbers(matches: Matches) -> Integers:
             continue
         low = 0
         while low < len(matches):
-            before = int(held.offsets[low])
-            high = max(int(np.searchsorted(held.offsets, before + AT_ONCE, side="right")) - 1, low + 1)
-            some = Bag(held.offsets[low : high + 1] - before, held.rows[before : held.offsets[high]])
-            total[low:high] += some.sums(codes(place))
+            high = max(int(np.searchsorted(held.offsets, held.offsets[low] + AT_ONCE, side="right")) - 1, low + 1)
+            total[low:high] += held.part(low, high).sums(codes(place))
             low = high
     return total
 

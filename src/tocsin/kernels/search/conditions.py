@@ -15,7 +15,7 @@ from tocsin.expressions.interpret import offset_of
 from tocsin.kernels.compile import Writer
 from tocsin.kernels.expressions.code import true_code
 from tocsin.kernels.expressions.folds import fold_statements
-from tocsin.kernels.expressions.leaves import Fold, PlaceOf, RowOf, SlotRef, Test
+from tocsin.kernels.expressions.leaves import Fold, InTask, SlotRef, Test
 from tocsin.kernels.expressions.prefixes import SUMMED, Prefix, stretch_statements
 from tocsin.kernels.search.state import Held, Many, One, Stretch, size_of
 from tocsin.language import expressions as ex
@@ -32,9 +32,8 @@ class Columns:
 
     def value(self, variable: str, expression: ex.Expression, index: str) -> tuple[str, str | None]:
         """The code of a slot's value of the event at `index`, and of whether it is NULL."""
-        known = self._known(variable, expression)
-        if known is not None:
-            return f"{known}[{index}]", None
+        if isinstance(expression, InTask):
+            return f"{expression.what}_{self.numbers[variable]}[{index}]", None
         column = self.places[variable, expression]
         name = f"{self.numbers[variable]}_{column}"
         return f"c_{name}[{index}]", f"null_{name}[{index}]" if column in self.nullable else None
@@ -43,9 +42,8 @@ class Columns:
         """The parameters a test needs."""
         names = []
         for slot in test.slots:
-            known = self._known(slot.variable, slot.expression)
-            if known is not None:
-                names.append(known)
+            if isinstance(slot.expression, InTask):
+                names.append(f"{slot.expression.what}_{self.numbers[slot.variable]}")
                 continue
             column = self.places[slot.variable, slot.expression]
             names.append(f"c_{self.numbers[slot.variable]}_{column}")
@@ -63,16 +61,6 @@ class Columns:
         column = self.places[fold.variable, fold.slot.expression]
         prefix = self.prefixes.get((fold.variable, column))
         return None if prefix is None else (prefix, f"{self.numbers[fold.variable]}_{column}")
-
-    def _known(self, variable: str, expression: ex.Expression) -> str | None:
-        """The array of what is known of a row without having travelled; None for a carried column."""
-        match expression:
-            case RowOf():
-                return f"row_{self.numbers[variable]}"
-            case PlaceOf():
-                return f"pos_{self.numbers[variable]}"
-            case _:
-                return None
 
 
 @dataclass(frozen=True)
