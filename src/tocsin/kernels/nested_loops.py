@@ -8,7 +8,6 @@ from functools import reduce
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.schema import BoundQuery
-from tocsin.analysis.types import Kind
 from tocsin.kernels.beginnings import conditions_of, with_timeouts
 from tocsin.kernels.conditions import Conditions, conditions, sources_of
 from tocsin.kernels.gathered import arranged, looks_of
@@ -38,16 +37,6 @@ class Kernel(Search):
     conditions: Conditions
     selects: bool  # whether the loops apply the selection policy themselves; otherwise links or a later test do
     stretch: Stretch | None = None  # what happened to the times of the rows it is given
-
-    @property
-    def aggregates(self) -> dict[ex.Expression, Kind]:
-        """The aggregates that matches bring in place of bags, and their types."""
-        return {aggregate: test.folds[0].kind for aggregate, test in self.conditions.asked.items()}
-
-    @property
-    def hidden(self) -> frozenset[str]:
-        """The variables whose events matches do not bring."""
-        return self.conditions.hidden
 
     @property
     def binds_rows(self) -> bool:
@@ -185,7 +174,7 @@ class Kernel(Search):
             around_tests={**self.conditions.around_tests, **{name: look.tests for name, look in looks.items()}},
             looks=looks,
             asked=tuple(self.conditions.asked.values()),
-            hidden=self.conditions.hidden,
+            hidden=self.hidden,
             type_numbers={name: number for number, name in enumerate(self.types)},
             several=frozenset(source.variable for source in self.sources if len(source.types) > 1),
             window_us=self.span_us,
@@ -214,6 +203,8 @@ def kernel(bound: BoundQuery) -> Kernel:
         carried=found.carried,
         types=tuple(sorted(alg.event_types(core))),
         wants=_wants(query, found, sources, selects, walks),
+        aggregates={aggregate: test.folds[0].kind for aggregate, test in found.asked.items()},
+        hidden=found.hidden,
         conditions=found,
         selects=selects,
         walks=walks,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tocsin.algebra import nodes as alg
@@ -286,6 +286,13 @@ class Search(Reach, ABC):
     wants: Mapping[str, tuple[str, ...]]  # by event type, the attributes that `Rows.event` must return
     # Whether matches are found link by link, because a policy leaves at most one event to each next element.
     walks: bool = False
+    automaton: Automaton | None = None  # the automaton that reads the events; None: the search is not one
+    templates: tuple[Template, ...] = ()  # the kinds of events that matches make
+    # The aggregates that matches bring in place of bags with their types, and the variables whose events they lack.
+    aggregates: Mapping[ex.Expression, Kind] = field(default_factory=dict)
+    hidden: frozenset[str] = frozenset()
+    # Whether no variable need hold the first and the last event of a match (R8, R22).
+    hides_events: bool = False
 
     @abstractmethod
     def find(
@@ -296,8 +303,6 @@ class Search(Reach, ABC):
         Raises an error when one start has more than `most` matches, or when those that must be held at once take more
         than `memory` bytes. `jit` is whether to compile; None: when there are many rows.
         """
-
-    # --- rows -------------------------------------------------------------------------------------
 
     @property
     def numbers(self) -> dict[str, str]:
@@ -310,11 +315,6 @@ class Search(Reach, ABC):
         return any(len(source.types) > 1 for source in self.sources)
 
     @property
-    def automaton(self) -> Automaton | None:
-        """The automaton that reads the events; None: the search is not one."""
-        return None
-
-    @property
     def has_variables(self) -> bool:
         """Whether sources are variables of the pattern: each has its types, and a lifetime on streams."""
         return self.automaton is None
@@ -323,28 +323,6 @@ class Search(Reach, ABC):
     def most_events(self) -> int | None:
         """The most events of a match, where an automaton bounds them."""
         return None if self.automaton is None else most_events(self.automaton)
-
-    # --- matches ----------------------------------------------------------------------------------
-
-    @property
-    def templates(self) -> tuple[Template, ...]:
-        """The kinds of events that matches make."""
-        return ()
-
-    @property
-    def aggregates(self) -> Mapping[ex.Expression, Kind]:
-        """The aggregates that matches bring in place of bags, and their types."""
-        return {}
-
-    @property
-    def hidden(self) -> frozenset[str]:
-        """The variables whose events matches do not bring."""
-        return frozenset()
-
-    @property
-    def hides_events(self) -> bool:
-        """Whether no variable need hold the first and the last event of a match (R8, R22)."""
-        return False
 
     @property
     def binds_rows(self) -> bool:

@@ -23,7 +23,6 @@ from tocsin.kernels.policies.flat import Flat, best, flatten, in_order, ranks, r
 from tocsin.kernels.policies.selection import NextTest, are_consecutive
 from tocsin.language.ast import PER_END, AfterMatch, Output, Selection, Skip
 
-
 AT_ONCE = 1 << 20  # events of bags that are numbered at a time
 
 

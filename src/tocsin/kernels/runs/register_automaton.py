@@ -16,13 +16,12 @@ from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.analysis.attributes import Schema
 from tocsin.analysis.schema import BoundQuery
 from tocsin.automata import expressions as rx
-from tocsin.automata.model import Automaton
 from tocsin.kernels import reach
 from tocsin.kernels.expressions.leaves import NotNumbers
 from tocsin.kernels.instants import apart
 from tocsin.kernels.lists import Merged, merged
 from tocsin.kernels.matches import take
-from tocsin.kernels.model import WORD_BITS, Flags, Integers, Matches, Rows, Source, Template, has_any
+from tocsin.kernels.model import WORD_BITS, Flags, Integers, Matches, Rows, Source, has_any
 from tocsin.kernels.reach import reach_of
 from tocsin.kernels.run import UNLIMITED
 from tocsin.kernels.runs.automaton_tables import Letter, Tables, folded, tables
@@ -68,6 +67,9 @@ def run_kernel(bound: BoundQuery) -> RunKernel:
         carried=attributes.carried(),
         types=tuple(schemas),
         wants=_wants(found, schemas, search, replaying),
+        automaton=found.automaton,
+        templates=found.templates,
+        hides_events=any(isinstance(node, alg.Project | alg.NextOf) for node in query.pattern.walk()),
         tables=found,
         letters=letters,
         search=search,
@@ -169,24 +171,9 @@ class RunKernel(reach.Search):
     unit: Unit = MICROSECONDS
 
     @property
-    def automaton(self) -> Automaton:
-        """The automaton that reads the events."""
-        return self.tables.automaton
-
-    @property
-    def templates(self) -> tuple[Template, ...]:
-        """The kinds of events that matches make."""
-        return self.tables.templates
-
-    @property
     def needs_kinds(self) -> bool:
         """Whether `Rows.kinds` is needed."""
         return len(self.types) > 1 and bool(self.wants)
-
-    @cached_property
-    def hides_events(self) -> bool:
-        """Whether no variable need hold the first and the last event of a match (R8, R22)."""
-        return any(isinstance(node, alg.Project | alg.NextOf) for node in self.query.pattern.walk())
 
     @cached_property
     def variables(self) -> dict[str, alg.Kind]:
