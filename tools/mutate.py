@@ -215,7 +215,7 @@ MUTATIONS = (
     ),
     Mutation(
         "NULL counted by COUNT(x)",
-        "number = bags.sizes if nulls is None else bags.sums(lambda rows: (~nulls[rows]).astype(np.int64))",
+        "number = bags.sizes if nulls is None else bags.summed((~nulls).astype(np.int64))",
         "number = bags.sizes",
         ("tests/kernels/test_ranges.py",),
     ),
@@ -374,8 +374,8 @@ MUTATIONS = (
     ),
     Mutation(
         "limit on matches counts walks that absences or policies drop",
-        "counts = not absences and not self.query.ranks_matches and walker.is_distinct",
-        "counts = True",
+        "return self.decides and not self.reach.query.ranks_matches and self.is_distinct",
+        "return True",
         (REFUSED,),
     ),
     Mutation(

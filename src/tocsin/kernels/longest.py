@@ -11,10 +11,9 @@ aggregates and its first and last events, these come from prefix sums: windows o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -116,8 +115,8 @@ def folded(fold: Fold, bags: Ranges, column: tuple[NDArray[Any], Mask | None] | 
     """An aggregate of each bag; `column` has a value per row and a mask of those that are NULL."""
     if column is None or fold.slot is None:
         return bags.sizes, np.zeros(len(bags.heads), np.bool_)
-    values, nulls = column
-    number = bags.sizes if nulls is None else bags.sums(lambda rows: (~nulls[rows]).astype(np.int64))
+    values, nulls = column[0][bags.involved], None if column[1] is None else column[1][bags.involved]
+    number = bags.sizes if nulls is None else bags.summed((~nulls).astype(np.int64))
     is_empty = number == 0
     known = values if nulls is None else np.where(nulls, np.zeros(1, values.dtype), values)
     is_double = fold.slot.held is Held.FLOAT
@@ -148,11 +147,12 @@ def folded(fold: Fold, bags: Ranges, column: tuple[NDArray[Any], Mask | None] | 
 
 # --- sums -----------------------------------------------------------------------------------------
 
+# `values` are those of the rows that bags involve.
+
 
 def _halves(bags: Ranges, values: Integers) -> tuple[Integers, Integers]:
     """Exact sums as `high · 2**32 + low`, with 0 ≤ low < 2**32."""
-    low = bags.sums(lambda rows: values[rows] & LOW_HALF)
-    high = bags.sums(lambda rows: values[rows] >> HALF)
+    low, high = bags.summed(values & LOW_HALF), bags.summed(values >> HALF)
     return high + (low >> HALF), low & LOW_HALF
 
 
@@ -173,44 +173,34 @@ def _as_doubles(high: Integers, low: Integers) -> NDArray[np.float64]:
 def _double_sums(bags: Ranges, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sums rounded once; of values that are not finite NaN or an infinity."""
     is_finite = np.isfinite(values)
-    finite = values if is_finite.all() else np.where(is_finite, values, 0.0)
-    total = _finite_sums(bags, finite)
-    if finite is not values:
-        for odd in (np.inf, -np.inf):
-            total += np.where(_number_of(bags, values == odd) > 0, odd, 0.0)  # ∞ − ∞ is NaN
-        total[_number_of(bags, np.isnan(values)) > 0] = np.nan
+    if is_finite.all():
+        return _finite_sums(bags, values)
+    total = _finite_sums(bags, np.where(is_finite, values, 0.0))
+    for odd in (np.inf, -np.inf):
+        total += np.where(bags.summed((values == odd).astype(np.int64)) > 0, odd, 0.0)  # ∞ − ∞ is NaN
+    total[bags.summed(np.isnan(values).astype(np.int64)) > 0] = np.nan
     return total
 
 
 def _finite_sums(bags: Ranges, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    involved = _involved(bags)
-    found = to_limbs(values[involved])
+    found = to_limbs(values)
     if found is None:
         return _exact_sums(bags, values)
     limbs, scale = found
-    column = np.zeros(len(values), np.int64)
-    sums = []
-    for limb in limbs:
-        column[involved] = limb
-        sums.append(bags.sums(_taken(column)))
-    total, is_sure = rounded_limbs(*sums)
+    total, is_sure = rounded_limbs(*map(bags.summed, limbs))
     return total * scale if np.all(is_sure) else np.where(is_sure, total * scale, _exact_sums(bags, values))
 
 
 def _exact_sums(bags: Ranges, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sums of any doubles, as whole numbers of the smallest unit among them."""
-    mantissas, exponents = np.frexp(values[_involved(bags)])
-    shifts = (exponents - exponents.min(initial=0)).tolist()
-    whole = [int(one) << shift for one, shift in zip((mantissas * 2.0**53).tolist(), shifts, strict=True)]
-    heads, listed = whole[: len(bags.heads)], whole[len(bags.heads) :]
-    before = list(accumulate(listed, initial=0))
-    unit = Fraction(2) ** (int(exponents.min(initial=0)) - 53)
-    low = int(bags.begins.min(initial=2**62))
-    found = [
-        _rounded((head + before[end - low] - before[begin - low]) * unit)
-        for head, begin, end in zip(heads, bags.begins.tolist(), bags.ends.tolist(), strict=True)
-    ]
-    return np.array(found, np.float64)
+    mantissas, exponents = np.frexp(values)
+    least = int(exponents.min(initial=0))
+    mantissas, shifts = (mantissas * 2.0**53).tolist(), (exponents - least).tolist()
+    whole = np.array([int(one) << shift for one, shift in zip(mantissas, shifts, strict=True)], object)
+    heads, before = whole[: len(bags.heads)], np.append(0, np.cumsum(whole[len(bags.heads) :]))
+    unit = Fraction(2) ** (least - 53)
+    totals = heads + before[bags.ends - bags.low] - before[bags.begins - bags.low]
+    return np.array([_rounded(total * unit) for total in totals], np.float64)
 
 
 def _rounded(value: Fraction) -> float:
@@ -218,20 +208,6 @@ def _rounded(value: Fraction) -> float:
         return float(value)
     except OverflowError:
         return math.copysign(math.inf, value)
-
-
-def _number_of(bags: Ranges, is_one: Mask) -> Integers:
-    return bags.sums(_taken(is_one.astype(np.int64)))
-
-
-def _involved(bags: Ranges) -> Integers:
-    """The heads of bags, then the part of their list that they share."""
-    low, high = int(bags.begins.min(initial=2**62)), int(bags.ends.max(initial=0))
-    return np.concatenate((bags.heads, bags.listed[low:high]))
-
-
-def _taken(column: Integers) -> Callable[[Integers], Integers]:
-    return lambda rows: column[rows]
 
 
 # --- extremes -------------------------------------------------------------------------------------
@@ -245,16 +221,14 @@ def _extremes(bags: Ranges, values: NDArray[Any], nulls: Mask | None, function: 
     choose: np.ufunc = np.fmin if function == "min" else np.maximum
     nothing = _beyond_all(values.dtype, function)
     known = values if nulls is None else np.where(nulls, nothing, values)
-    found = known[bags.heads]
+    found, level = known[: len(bags.heads)].copy(), known[len(bags.heads) :]
     lengths = bags.ends - bags.begins
-    if not len(lengths) or not lengths.any():
+    if not lengths.any():
         return found
-    low = int(bags.begins.min())
-    level = known[bags.listed[low : int(bags.ends.max())]]
     width = 1
     while True:
         own = np.flatnonzero((lengths >= width) & (lengths < 2 * width))
-        left, right = level[bags.begins[own] - low], level[bags.ends[own] - width - low]
+        left, right = level[bags.begins[own] - bags.low], level[bags.ends[own] - width - bags.low]
         found[own] = choose(found[own], choose(left, right))
         if 2 * width > lengths.max():
             return found

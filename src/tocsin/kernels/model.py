@@ -248,13 +248,24 @@ class Ranges(Bag):
         """The size in memory."""
         return 3 * self.heads.nbytes + self.listed.nbytes
 
+    @cached_property
+    def low(self) -> int:
+        """Where the part of the list begins that some match has."""
+        return int(self.begins.min(initial=2**62))
+
+    @cached_property
+    def involved(self) -> Integers:
+        """The heads of all matches, then the part of the list that some match has."""
+        return np.concatenate((self.heads, self.listed[self.low : int(self.ends.max(initial=0))]))
+
+    def summed(self, values: Integers) -> Integers:
+        """The sum for each match of a value of the rows that are `involved`, modulo 2**64."""
+        totals = sums_before(values[len(self.heads) :])
+        return values[: len(self.heads)] + (totals[self.ends - self.low] - totals[self.begins - self.low])
+
     def sums(self, values: Callable[[Integers], Integers]) -> Integers:
         """The sum of a value of rows for each match, modulo 2**64."""
-        if not len(self.heads):
-            return np.empty(0, np.int64)
-        low = int(self.begins.min())
-        totals = sums_before(values(self.listed[low : int(self.ends.max())]))
-        return values(self.heads) + (totals[self.ends - low] - totals[self.begins - low])
+        return self.summed(values(self.involved))
 
     def part(self, begin: int, end: int) -> Ranges:
         """The bags of successive matches."""
