@@ -14,7 +14,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches, differs
+from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches, differs, starts_of_runs
 
 Words = NDArray[np.uint64]
 
@@ -201,9 +201,8 @@ def ordinals(first: Integers, second: Integers) -> Integers:
     [0, 0, 1, 0]
     """
     order = np.lexsort((second, first))
-    starts = np.flatnonzero(differs(first[order], second[order]))
     numbers = np.empty(len(order), np.int64)
-    numbers[order] = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+    numbers[order] = np.arange(len(order)) - starts_of_runs(differs(first[order], second[order]))
     return numbers
 
 

@@ -22,7 +22,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.errors import UnsupportedError
 from tocsin.gaps import Gaps
 from tocsin.kernels.lists import Merged
-from tocsin.kernels.model import Integers, Mask, Matches, Rows, differs
+from tocsin.kernels.model import Integers, Mask, Matches, Rows, differs, starts_of_runs
 from tocsin.kernels.policies.flat import groups_of
 from tocsin.kernels.search.helpers import LEAST
 
@@ -168,8 +168,7 @@ def stretched(rows: Rows) -> tuple[Rows, Stretch | None]:
 def _places(is_new: Mask, is_other: Mask | None) -> Integers:
     """The number of each entry among those that tie with it: of the entry itself, or of different instants."""
     counts = np.arange(len(is_new)) if is_other is None else np.cumsum(is_other)
-    begins = np.flatnonzero(is_new)
-    return np.asarray(counts - np.repeat(counts[begins], np.diff(np.append(begins, len(is_new)))), np.int64)
+    return np.asarray(counts - counts[starts_of_runs(is_new)], np.int64)
 
 
 def _stretch(times: Integers, room: int, wanted: int | None = None, *, shift: int | None = None) -> Stretch:

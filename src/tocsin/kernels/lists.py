@@ -39,14 +39,15 @@ def lists(
     rows: Rows, sources: Sequence[Source], numbers: Mapping[str, str], columns: Mapping[str, Sequence[int]]
 ) -> Lists:
     """Sort the candidates of every variable, with the carried `columns` each needs; `numbers` are their short names."""
-    codes, slice_of = _codes(rows)
+    codes, slice_of = codes_of(rows.partition, rows.slice)
     times, base = _times(rows)
     sorted_by = times if rows.order is None else rows.order
     members: dict[str, tuple[Integers, Integers]] = {}
     for source in sources:
         chosen = np.flatnonzero(is_flagged(rows.flags, source.bit)).astype(np.int64, copy=False)
         members[source.variable] = _sorted(chosen, codes, sorted_by)
-    known = [_distinct(code) for source in sources if not source.is_negated for code in [members[source.variable][1]]]
+    codes_found = [members[source.variable][1] for source in sources if not source.is_negated]
+    known = [code[differs(code)] for code in codes_found]
     groups = np.unique(np.concatenate(known)) if known else np.empty(0, np.int64)
     starts = np.full(len(groups), base) if slice_of is None else slice_of(groups) * rows.width_us
     made = Lists(len(groups), starts, {}, {})
@@ -108,12 +109,12 @@ class Merged:
 
 def merged(rows: Rows, chosen: Integers) -> Merged:
     """Some rows of a task as one list."""
-    codes, _ = _codes(rows)
+    codes, _ = codes_of(rows.partition, rows.slice)
     times, base = _centered(rows)
     in_order = rows.order if rows.order is not None else rows.instants
     sorted_by = times if in_order is None else in_order
     chosen, code = _sorted(chosen, codes, sorted_by)
-    limits = bounds("", code, _distinct(code))
+    limits = bounds("", code, code[differs(code)])
     low, high = _owned(rows, times, base, len(limits["from_"]))
     places = None if rows.order is None else rows.order[chosen]
     return Merged(chosen, times[chosen], places, limits["from_"], limits["to_"], low, high)
@@ -161,24 +162,19 @@ def bounds(name: str, code: Integers, groups: Integers) -> dict[str, Integers]:
 Decode = Callable[[Integers], Integers]
 
 
-def _codes(rows: Rows) -> tuple[Integers | None, Decode | None]:
+def codes_of(partition: Integers | None, slices: Integers | None) -> tuple[Integers | None, Decode | None]:
     """One number per row for its group, and how the slice of a group is read from its number."""
-    if rows.slice is None:
-        return rows.partition, None
-    if rows.partition is None or not len(rows.ts):
-        return rows.slice, lambda groups: groups
-    least, most = int(rows.slice.min()), int(rows.slice.max())
-    low, high = int(rows.partition.min()), int(rows.partition.max())
+    if slices is None:
+        return partition, None
+    if partition is None or not len(slices):
+        return slices, lambda groups: groups
+    least, most = int(slices.min()), int(slices.max())
+    low, high = int(partition.min()), int(partition.max())
     width = most - least + 1
     if ((high - low + 1) * width).bit_length() <= BITS:
-        return (rows.partition - low) * width + (rows.slice - least), lambda groups: groups % width + least
-    pairs, codes = np.unique(np.stack([rows.partition, rows.slice], axis=1), axis=0, return_inverse=True)
+        return (partition - low) * width + (slices - least), lambda groups: groups % width + least
+    pairs, codes = np.unique(np.stack([partition, slices], axis=1), axis=0, return_inverse=True)
     return codes.reshape(-1).astype(np.int64, copy=False), lambda groups: pairs[groups, 1]
-
-
-def _distinct(code: Integers) -> Integers:
-    """The distinct values of a sorted array."""
-    return code[differs(code)]
 
 
 def _sorted(chosen: Integers, codes: Integers | None, values: Integers) -> tuple[Integers, Integers]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -24,8 +23,21 @@ from tocsin.errors import NumberTooLargeError
 from tocsin.kernels.conditions import Conditions
 from tocsin.kernels.expressions.leaves import Fold
 from tocsin.kernels.expressions.prefixes import rounded_limbs, to_limbs
-from tocsin.kernels.lists import Merged, merged
-from tocsin.kernels.model import Bag, Held, Integers, Mask, Matches, Ranges, Rows, Source, differs
+from tocsin.kernels.lists import merged
+from tocsin.kernels.model import (
+    Bag,
+    Held,
+    Integers,
+    Mask,
+    Matches,
+    Ranges,
+    Rows,
+    Source,
+    differs,
+    is_flagged,
+    portions,
+    sums_before,
+)
 from tocsin.kernels.policies import chained
 from tocsin.kernels.reach import iteration_of
 from tocsin.language.ast import Skip
@@ -40,20 +52,6 @@ def is_ranged(query: alg.Query, known: Conditions) -> bool:
     return iteration_of(query) is not None and not (known.tests or known.residual or known.residual_around)
 
 
-@dataclass(frozen=True)
-class _Instants:
-    """Candidates by group and position, and the instants they are of.
-
-    `number` is the instant of each candidate, `first` the first candidate of each instant, `ends` for each candidate
-    the first instant behind its window.
-    """
-
-    rows: Integers
-    number: Integers
-    first: Integers
-    ends: Integers
-
-
 def longest(query: alg.Query, known: Conditions, source: Source, rows: Rows, span_us: int | None) -> Iterator[Matches]:
     """The longest match of each start that the task owns, in order, as far as the after-match policy keeps them.
 
@@ -61,50 +59,36 @@ def longest(query: alg.Query, known: Conditions, source: Source, rows: Rows, spa
     """
     repeat = iteration_of(query)
     assert repeat is not None and rows.order is not None
-    events = merged(rows, np.flatnonzero(rows.flags & (1 << source.bit)).astype(np.int64, copy=False))
+    events = merged(rows, np.flatnonzero(is_flagged(rows.flags, source.bit)).astype(np.int64, copy=False))
     group = np.repeat(np.arange(len(events.group_from)), events.group_to - events.group_from)
-    instants = _instants(events, group, span_us)
-    sizes = instants.ends - instants.number
+    is_first = differs(group, events.times)
+    # Of each candidate its instant, and how many instants its window has; of each instant its first candidate.
+    instant, firsts = np.cumsum(is_first, dtype=np.int64) - 1, np.flatnonzero(is_first)
+    sizes = instant[events.window_ends(span_us) - 1] + 1 - instant
     if repeat.most is not None:
         sizes = np.minimum(sizes, repeat.most)
     owned = (events.own_low[group] <= events.times) & (events.times <= events.own_high[group])
     chosen = np.flatnonzero((sizes >= max(repeat.least, 1)) & owned)
-    lasts = np.where(sizes == 1, np.arange(len(sizes)), instants.first[instants.number + sizes - 1])
+    lasts = np.where(sizes == 1, np.arange(len(sizes)), firsts[instant + sizes - 1])
     if query.after_match.skip in (Skip.PAST_LAST, Skip.TO_LAST):
         places = rows.order[events.rows]
         frontiers = places[lasts[chosen]] + (query.after_match.skip is Skip.PAST_LAST)
         chosen = chosen[chained(group[chosen], places[chosen], frontiers)]
-    listed = instants.rows[instants.first]
+    listed = events.rows[firsts]
     folds = [test.folds[0] for test in known.asked.values()]
     columns = [
         None if fold.slot is None else rows.columns[known.places[fold.variable, fold.slot.expression]] for fold in folds
     ]
-    for some in _portions(chosen, sizes, in_ranges=known.ranged is not None):
-        begins = instants.number[some] + 1
-        bags = Ranges(instants.rows[some], begins, begins + sizes[some] - 1, listed)
+    in_ranges = known.ranged is not None
+    rooms, most = (np.ones(len(chosen), np.int64), RANGES_AT_ONCE) if in_ranges else (sizes[chosen], AT_ONCE)
+    for begin, end in portions(sums_before(rooms), most):
+        some = chosen[begin:end]
+        begins = instant[some] + 1
+        bags = Ranges(events.rows[some], begins, begins + sizes[some] - 1, listed)
         values = tuple(folded(fold, bags, column) for fold, column in zip(folds, columns, strict=True))
-        held = bags if known.ranged is not None else Bag(bags.offsets, bags.rows)
-        start, end = (rows.ts[events.rows[which]] for which in (some, lasts[some]))
-        yield Matches(start, end, {source.variable: held}, values=values)
-
-
-def _portions(chosen: Integers, sizes: Integers, *, in_ranges: bool) -> Iterator[Integers]:
-    """The matches that come at a time."""
-    totals = np.arange(1, len(chosen) + 1) if in_ranges else np.cumsum(sizes[chosen])
-    most = RANGES_AT_ONCE if in_ranges else AT_ONCE
-    begin = 0
-    while begin < len(chosen):
-        before = int(totals[begin - 1]) if begin else 0
-        end = max(int(np.searchsorted(totals, before + most, side="right")), begin + 1)
-        yield chosen[begin:end]
-        begin = end
-
-
-def _instants(events: Merged, group: Integers, span_us: int | None) -> _Instants:
-    is_first = differs(group, events.times)
-    number = np.cumsum(is_first, dtype=np.int64) - 1
-    ends = number[events.window_ends(span_us) - 1] + 1
-    return _Instants(events.rows, number, np.flatnonzero(is_first), ends)
+        held = bags if in_ranges else Bag(bags.offsets, bags.rows)
+        start, end_times = (rows.ts[events.rows[which]] for which in (some, lasts[some]))
+        yield Matches(start, end_times, {source.variable: held}, values=values)
 
 
 HALF, LOW_HALF = np.int64(32), np.int64((1 << 32) - 1)

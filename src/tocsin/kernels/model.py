@@ -11,7 +11,7 @@ Made        events among them that are no rows, of the kinds that a kernel's `Te
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache, cached_property
@@ -281,6 +281,11 @@ def sums_before(values: NDArray[Any]) -> Integers:
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(values, dtype=np.int64)))
 
 
+def starts_of_runs(is_new: Mask) -> Integers:
+    """For each element the index at which its run of equal ones begins."""
+    return np.maximum.accumulate(np.where(is_new, np.arange(len(is_new), dtype=np.int64), 0))
+
+
 def picked(offsets: Integers, indices: Integers) -> tuple[Integers, Integers]:
     """Of lists in one array (list i at `offsets[i]:offsets[i + 1]`), those at `indices`.
 
@@ -296,6 +301,15 @@ def picked(offsets: Integers, indices: Integers) -> tuple[Integers, Integers]:
     starts = sums_before(sizes)
     where = np.arange(starts[-1], dtype=np.int64) + np.repeat(offsets[indices] - starts[:-1], sizes)
     return starts, where
+
+
+def portions(offsets: Integers, most: int) -> Iterator[tuple[int, int]]:
+    """Cut lists, list i at `offsets[i]:offsets[i + 1]`, into stretches of at most so many elements, or one list."""
+    begin = 0
+    while begin < len(offsets) - 1:
+        end = max(int(np.searchsorted(offsets, offsets[begin] + most, side="right")) - 1, begin + 1)
+        yield begin, end
+        begin = end
 
 
 def differs(*columns: Integers) -> Mask:

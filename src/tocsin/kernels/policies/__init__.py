@@ -18,7 +18,7 @@ import numpy as np
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.matches import take
-from tocsin.kernels.model import Bag, Integers, Matches, Rows
+from tocsin.kernels.model import Bag, Integers, Matches, Rows, portions
 from tocsin.kernels.policies.flat import Flat, best, flatten, in_order, ranks, refined
 from tocsin.kernels.policies.selection import NextTest, are_consecutive
 from tocsin.language.ast import PER_END, AfterMatch, Output, Selection, Skip
@@ -199,11 +199,8 @@ def _numbers(matches: Matches) -> Integers:
         if not isinstance(held, Bag):
             total += np.where(held >= 0, codes(place)(held), 0)
             continue
-        low = 0
-        while low < len(matches):
-            high = max(int(np.searchsorted(held.offsets, held.offsets[low] + AT_ONCE, side="right")) - 1, low + 1)
+        for low, high in portions(held.offsets, AT_ONCE):
             total[low:high] += held.part(low, high).sums(codes(place))
-            low = high
     return total
 
 

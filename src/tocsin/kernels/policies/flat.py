@@ -19,7 +19,18 @@ from functools import cached_property
 import numpy as np
 
 from tocsin import errors
-from tocsin.kernels.model import NO_FLOOR, Bag, Integers, Mask, Matches, Rows, differs, picked, sums_before
+from tocsin.kernels.lists import codes_of
+from tocsin.kernels.model import (
+    NO_FLOOR,
+    Bag,
+    Integers,
+    Matches,
+    Rows,
+    differs,
+    picked,
+    starts_of_runs,
+    sums_before,
+)
 
 
 @dataclass(frozen=True)
@@ -99,15 +110,9 @@ def flatten(matches: Matches, rows: Rows, *, needs_order: bool = True) -> Flat:
 
 def groups_of(rows: Rows, which: Integers | None = None) -> Integers:
     """A number for each of some rows, the same for those of one partition and one slice."""
-    size = len(rows.ts) if which is None else len(which)
-    parts = [part if which is None else part[which] for part in (rows.partition, rows.slice) if part is not None]
-    if not parts:
-        return np.zeros(size, dtype=np.int64)
-    if len(parts) == 1:
-        return parts[0]
-    partition, slice_ = (np.unique(part, return_inverse=True)[1].reshape(-1) for part in parts)
-    width = int(slice_.max()) + 1 if size else 1
-    return (partition * width + slice_).astype(np.int64, copy=False)
+    some = slice(None) if which is None else which
+    codes, _ = codes_of(*(None if part is None else part[some] for part in (rows.partition, rows.slice)))
+    return np.zeros(len(rows.ts[some]), dtype=np.int64) if codes is None else codes
 
 
 def _slots(matches: Matches, name: str) -> tuple[Integers, Integers, Integers]:
@@ -132,7 +137,7 @@ def ranks(*keys: Integers) -> Integers:
     """The rank of each element by several keys, the first key first."""
     by = np.lexsort(keys[::-1])
     found = np.empty(len(by), dtype=np.int64)
-    found[by] = _starts_of_runs(differs(*(key[by] for key in keys)))
+    found[by] = starts_of_runs(differs(*(key[by] for key in keys)))
     return found
 
 
@@ -160,8 +165,8 @@ def refined(known: Integers, offsets: Integers, values: Integers) -> Integers:
         tied, keys = tied[by], keys[by]
         old = found[tied]
         is_new = differs(old, keys)
-        runs = _starts_of_runs(is_new)
-        found[tied] = old + runs - _starts_of_runs(differs(old))
+        runs = starts_of_runs(is_new)
+        found[tied] = old + runs - starts_of_runs(differs(old))
         sizes = np.diff(np.append(np.flatnonzero(is_new), len(tied)))
         tied = tied[(np.repeat(sizes, sizes) > 1) & (keys >= 0)]
         step += 1
@@ -180,8 +185,8 @@ def best(view: Flat, group: tuple[Integers, ...], *keys: Integers) -> Integers:
     """
     by = np.lexsort((*keys[::-1], *group[::-1]))
     new_group = differs(*(one[by] for one in group))
-    groups = _starts_of_runs(new_group)
-    runs = _starts_of_runs(new_group | differs(*(key[by] for key in keys)))
+    groups = starts_of_runs(new_group)
+    runs = starts_of_runs(new_group | differs(*(key[by] for key in keys)))
     least = runs == groups
     survivors, known = by[least], groups[least]
     return np.sort(survivors[_with_lists(known, view.take(survivors)) == known])
@@ -189,8 +194,3 @@ def best(view: Flat, group: tuple[Integers, ...], *keys: Integers) -> Integers:
 
 def _with_lists(known: Integers, view: Flat) -> Integers:
     return refined(refined(known, *view.events), view.offsets, view.bindings)
-
-
-def _starts_of_runs(is_new: Mask) -> Integers:
-    """For each element the index at which its run of equal ones begins."""
-    return np.maximum.accumulate(np.where(is_new, np.arange(len(is_new), dtype=np.int64), 0))
