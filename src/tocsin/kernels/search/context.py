@@ -56,7 +56,7 @@ class Context:
     declarations: dict[str, None] = field(default_factory=dict)
     beginnings: dict[str, None] = field(default_factory=dict)  # lines at the start of every group
     bags: dict[str, None] = field(default_factory=dict)  # variables whose events have outputs of their own, see `needs`
-    lined: set[str] = field(default_factory=set)  # lists that a `Line` reads, which has pointers of its own
+    lined: set[str] = field(default_factory=set)  # lists that a `LineLoop` reads, which has pointers of its own
 
     def __post_init__(self) -> None:
         self.checks = Checks(self.writer, self.setting.columns)

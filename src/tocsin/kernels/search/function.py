@@ -24,7 +24,7 @@ from tocsin.kernels.reach import may_be_empty
 from tocsin.kernels.search.context import Context
 from tocsin.kernels.search.guards import gathered, may_settle, nested, settle, spoken_of, window
 from tocsin.kernels.search.iterations import CopiesOfEvents
-from tocsin.kernels.search.loops import event, line
+from tocsin.kernels.search.loops import LineLoop, event
 from tocsin.kernels.search.picks import CopiesOfRows, pick
 from tocsin.kernels.search.program import Line, Pick
 from tocsin.kernels.search.state import Guard, Held, Many, One, State, Then, size_of
@@ -92,7 +92,7 @@ def emit(cx: Context, node: alg.Node, state: State, then: Then) -> None:
         case alg.Repeat(part=Pick() as rows):
             CopiesOfRows(cx, node, rows, state).write(then)
         case Line():
-            line(cx, node.events, state, then)
+            LineLoop(cx, node.events).write(state, then)
         case alg.Sequence():
             _sequence(cx, node.parts, state, then)
         case alg.All():

@@ -8,8 +8,6 @@ in time, so that only conditions between events make dead ends.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tocsin.algebra import nodes as alg
 from tocsin.kernels.search.context import Context
 from tocsin.kernels.search.guards import proceed
@@ -79,103 +77,89 @@ def _floor_of(cx: Context, variable: str, floor: str) -> None:
         cx.writer.line(f"f_{cx.setting.numbers[variable]} = {floor}")
 
 
-@dataclass(frozen=True)
-class _Names:
-    """The names of one line: its lists with their bounds, and what is known at each level."""
+class LineLoop:
+    """One loop over all events of a sequence."""
 
-    size: int
-    lists: str
-    begins: str
-    ends: str
-    level: str
-    time: str  # of the candidate
-    is_new: str  # whether the level begins with its first candidate
-    fits: str  # whether the candidate is bound, and the next level begins
-    index: str
-    near: str  # where the candidates after the first event begin
-    latest: str
+    def __init__(self, cx: Context, parts: tuple[alg.Event, ...]) -> None:
+        self.cx, self.parts = cx, parts
+        self.variables = [cx.setting.numbers[part.variable] for part in parts]
+        cx.lined |= set(self.variables[1:])
+        fresh = cx.checks.fresh
+        self.lists, self.begins, self.ends, self.level = (fresh(stem) for stem in ("lists", "begins", "ends", "level"))
+        self.time = fresh("t")  # of the candidate
+        self.is_new = fresh("new")  # whether the level begins with its first candidate
+        self.fits = fresh("fits")  # whether the candidate is bound, and the next level begins
+        # Of each level its candidate, where the candidates after the first event begin, and its latest time.
+        self.index, self.near, self.latest = (cx.stack(fresh(stem)) for stem in ("index", "near", "latest"))
 
-    def first_after(self, level: str, floor: str) -> str:
+    def write(self, state: State, then: Then) -> None:
+        """Write the loop."""
+        writer, level = self.cx.writer, self.level
+        self._begin(state)
+        with writer.block(f"while {level} >= 0:"):
+            count_step(self.cx)
+            self._candidate()
+            for number in range(len(self.parts)):
+                with writer.block(f"if {level} == {number}:"):
+                    state = self._bound(number, state, then)
+            with writer.block(f"if {self.fits}:"):
+                writer.line(f"{level} += 1")
+                writer.line(f"{self.index}[{level}] = {self._first_after(level, self.time)}")
+                writer.line(f"{self.is_new} = True")
+
+    def _first_after(self, level: str, floor: str) -> str:
         """The code of the first candidate of a level after a time."""
         return f"first_after({self.lists}[{level}], {floor}, {self.near}[{level}], {self.ends}[{level}])"
 
+    def _begin(self, state: State) -> None:
+        writer, size = self.cx.writer, len(self.parts)
+        for name, stem in ((self.lists, "ts"), (self.begins, "a"), (self.ends, "z")):
+            writer.line(f"{name} = ({', '.join(f'{stem}_{variable}' for variable in self.variables)})")
+        writer.when(f"len({self.index}) < {size}", "return DEEP, g, at, mark")
+        with writer.block(f"for {self.level} in range({size}):"):
+            writer.line(f"{self.near}[{self.level}] = {self.begins}[{self.level}]")
+        start = first_candidate(self.cx, self.variables[0], state, is_outermost=self.cx.is_outermost(state))
+        writer.line(f"{self.index}[0] = {start}", f"{self.latest}[0] = {state.latest}", f"{self.level} = 0")
+        writer.line(f"{self.is_new} = True")
 
-def line(cx: Context, parts: tuple[alg.Event, ...], state: State, then: Then) -> None:
-    """One loop over all events of a sequence."""
-    writer = cx.writer
-    names = _begun(cx, parts, state)
-    with writer.block(f"while {names.level} >= 0:"):
-        count_step(cx)
-        _candidate(cx, names)
-        for number, part in enumerate(parts):
-            with writer.block(f"if {names.level} == {number}:"):
-                state = _level(cx, part, number, names, state, then)
-        with writer.block(f"if {names.fits}:"):
-            writer.line(f"{names.level} += 1")
-            writer.line(f"{names.index}[{names.level}] = {names.first_after(names.level, names.time)}")
-            writer.line(f"{names.is_new} = True")
+    def _candidate(self) -> None:
+        """The next candidate of the level, or a level back where there is none."""
+        writer, level, index = self.cx.writer, self.level, f"{self.index}[{self.level}]"
+        writer.when(f"not {self.is_new}", f"{index} += 1")
+        writer.line(f"{self.is_new} = False", f"{self.fits} = False")
+        time = f"{self.lists}[{level}][{index}]"
+        with writer.block(f"if {index} >= {self.ends}[{level}] or {time} > {self.latest}[{level}]:"):
+            writer.line(f"{level} -= 1", "continue")
+        writer.line(f"{self.time} = {time}")
 
+    def _bound(self, number: int, state: State, then: Then) -> State:
+        """Bind the candidate of a level if it fits; the state that the next level begins with."""
+        reached = state
 
-def _begun(cx: Context, parts: tuple[alg.Event, ...], state: State) -> _Names:
-    """Write the lines before the loop."""
-    writer, fresh = cx.writer, cx.checks.fresh
-    variables = [cx.setting.numbers[part.variable] for part in parts]
-    cx.lined |= set(variables[1:])
-    names = _Names(
-        len(parts),
-        *(fresh(stem) for stem in ("lists", "begins", "ends", "level", "t", "new", "fits")),
-        *(cx.stack(fresh(stem)) for stem in ("index", "near", "latest")),
-    )
-    for name, stem in ((names.lists, "ts"), (names.begins, "a"), (names.ends, "z")):
-        writer.line(f"{name} = ({', '.join(f'{stem}_{variable}' for variable in variables)})")
-    writer.when(f"len({names.index}) < {names.size}", "return DEEP, g, at, mark")
-    with writer.block(f"for {names.level} in range({names.size}):"):
-        writer.line(f"{names.near}[{names.level}] = {names.begins}[{names.level}]")
-    start = first_candidate(cx, variables[0], state, is_outermost=cx.is_outermost(state))
-    writer.line(f"{names.index}[0] = {start}", f"{names.latest}[0] = {state.latest}", f"{names.level} = 0")
-    writer.line(f"{names.is_new} = True")
-    return names
+        def go_on(inner: State) -> None:
+            nonlocal reached
+            reached = inner
+            if number + 1 == len(self.parts):
+                then(inner)
+                return
+            self.cx.writer.line(f"{self.fits} = True")
+            if number == 0:
+                self._look_ahead(inner.latest)
 
+        time = self.cx.checks.fresh("t")
+        self.cx.writer.line(f"{time} = {self.time}")
+        leave = (f"{self.level} = -1", "continue")
+        _take(self.cx, self.parts[number], state, f"{self.index}[{number}]", time, go_on, leave=leave)
+        return reached
 
-def _candidate(cx: Context, names: _Names) -> None:
-    """The next candidate of the level, or a level back where there is none."""
-    writer, level = cx.writer, names.level
-    writer.when(f"not {names.is_new}", f"{names.index}[{level}] += 1")
-    writer.line(f"{names.is_new} = False", f"{names.fits} = False")
-    time = f"{names.lists}[{level}][{names.index}[{level}]]"
-    with writer.block(f"if {names.index}[{level}] >= {names.ends}[{level}] or {time} > {names.latest}[{level}]:"):
-        writer.line(f"{level} -= 1", "continue")
-    writer.line(f"{names.time} = {time}")
-
-
-def _level(cx: Context, part: alg.Event, number: int, names: _Names, state: State, then: Then) -> State:
-    """Bind the candidate of a level if it fits; the state that the next level begins with."""
-    reached = state
-
-    def go_on(inner: State) -> None:
-        nonlocal reached
-        reached = inner
-        if number + 1 == names.size:
-            then(inner)
-            return
-        cx.writer.line(f"{names.fits} = True")
-        if number == 0:
-            _look_ahead(cx, names, inner.latest)
-
-    time = cx.checks.fresh("t")
-    cx.writer.line(f"{time} = {names.time}")
-    leave = (f"{names.level} = -1", "continue")
-    _take(cx, part, state, f"{names.index}[{number}]", time, go_on, leave=leave)
-    return reached
-
-
-def _look_ahead(cx: Context, names: _Names, latest: str) -> None:
-    """The latest time of each event that leaves time for those behind it; the first does not fit without one."""
-    writer, k, bound = cx.writer, cx.checks.fresh("k"), cx.checks.fresh("bound")
-    writer.line(f"{bound} = {latest}")
-    with writer.block(f"for {k} in range({names.size - 1}, 0, -1):"):
-        writer.line(f"{names.near}[{k}] = {names.first_after(k, names.time)}")
-        writer.line(f"{names.latest}[{k}] = {names.first_after(k, bound)} - 1")
-        writer.when(f"{names.latest}[{k}] < {names.near}[{k}]", f"{names.fits} = False", "break")
-        writer.line(f"{names.latest}[{k}] = {names.lists}[{k}][{names.latest}[{k}]]")
-        writer.line(f"{bound} = {names.latest}[{k}] - 1")
+    def _look_ahead(self, latest: str) -> None:
+        """The latest time of each event that leaves time for those behind it; the first does not fit without one."""
+        writer, k, bound = self.cx.writer, self.cx.checks.fresh("k"), self.cx.checks.fresh("bound")
+        last = f"{self.latest}[{k}]"
+        writer.line(f"{bound} = {latest}")
+        with writer.block(f"for {k} in range({len(self.parts) - 1}, 0, -1):"):
+            writer.line(f"{self.near}[{k}] = {self._first_after(k, self.time)}")
+            writer.line(f"{last} = {self._first_after(k, bound)} - 1")
+            writer.when(f"{last} < {self.near}[{k}]", f"{self.fits} = False", "break")
+            writer.line(f"{last} = {self.lists}[{k}][{last}]")
+            writer.line(f"{bound} = {last} - 1")
