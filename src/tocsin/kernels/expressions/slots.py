@@ -174,18 +174,14 @@ def _is_on_objects(node: ex.Expression) -> bool:
 def _event(reference: ex.Attribute) -> Event:
     """Which event a reference means; a variable has one running index within a conjunct, whatever its letter (R3)."""
     match reference.index:
-        case ex.Each.NEXT:
-            return reference.variable, "running", 1
-        case ex.Running(offset=offset):
-            return reference.variable, "running", offset
         case ex.Fixed(number=number):
             return reference.variable, "fixed", number
         case ex.Edge.FIRST:
             return reference.variable, "fixed", 1
         case ex.Edge.LAST:
             return reference.variable, "last", 0
-        case ex.Each.PLAIN:
-            return reference.variable, "running", 0
+        case ex.Each() | ex.Running():
+            return reference.variable, "running", interpret.offset_of(reference.index) or 0
         case _:
             assert_never(reference.index)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -184,7 +184,7 @@ class Linked:
 
     merged: Merged
     fits: list[Mask]  # for every letter, whether each event may be bound as it
-    blocks: list[Mask]  # for every letter, whether each event may be bound to its variable, as whatever type
+    blocks: Mapping[str, Mask]  # for every variable, whether each event may be bound to it, as whatever type
     limits: Integers  # the last place that a match may reach that starts with each event
     owned: Mask  # whether a match that starts (or ends) there is this task's
     after: Integers  # the first place of the group at a later instant; the end of the group when there is none
@@ -193,6 +193,11 @@ class Linked:
     def __len__(self) -> int:
         """How many events there are."""
         return len(self.merged.rows)
+
+    def candidates(self, element: Sequence[str]) -> Mask:
+        """Which events may be bound to one of an element's variables."""
+        found: Mask = np.logical_or.reduce([self.blocks[name] for name in element])
+        return found
 
     def neighbours(self) -> Integers:
         """For each event the place of the very next one, where that is a candidate at a later instant; −1 for none."""
@@ -219,12 +224,12 @@ def linked(rows: Rows, search: Search, machine: Machine) -> Linked:
     variables = dict.fromkeys(variable for variable, _ in machine.symbols)
     is_held = {name: is_flagged(rows.flags, sources[name].bit) for name in variables}
     events = merged(rows, np.flatnonzero(np.logical_or.reduce(list(is_held.values()))).astype(np.int64, copy=False))
-    blocks = [is_held[name][events.rows] for name, _ in machine.symbols]
+    blocks = {name: held[events.rows] for name, held in is_held.items()}
     fits = [
-        held & (rows.kinds[events.rows] == search.types.index(kind))
+        blocks[name] & (rows.kinds[events.rows] == search.types.index(kind))
         if rows.kinds is not None and len(sources[name].types) > 1
-        else held
-        for held, (name, kind) in zip(blocks, machine.symbols, strict=True)
+        else blocks[name]
+        for name, kind in machine.symbols
     ]
     sizes = events.group_to - events.group_from
     ends = np.repeat(events.group_to, sizes)
@@ -238,15 +243,8 @@ def following(events: Linked, machine: Machine, selection: Selection) -> tuple[l
     """For each element the events that may follow, and which of these lists each letter reads."""
     if selection is not Selection.NEXT:
         return [events.neighbours()], [0] * len(machine.symbols)
-    numbers = {element: number for number, element in enumerate(dict.fromkeys(machine.elements))}
-    found = []
-    for element in numbers:
-        is_candidate = np.zeros(len(events), np.bool_)
-        for held, (variable, _) in zip(events.blocks, machine.symbols, strict=True):
-            if variable in element:
-                is_candidate |= held
-        found.append(events.next_of(is_candidate))
-    return found, [numbers[element] for element in machine.elements]
+    elements = list(dict.fromkeys(machine.elements))
+    return [events.next_of(events.candidates(each)) for each in elements], [*map(elements.index, machine.elements)]
 
 
 def _after_instants(events: Merged, ends: Integers) -> Integers:

@@ -14,6 +14,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -69,7 +70,7 @@ class TestedWalk:
         self.needs_first_only = walker.needs_first_only
         self.skips_past_last = query.after_match.skip is Skip.PAST_LAST and self.needs_first_only
         self.whole = [holds(conjunct) for conjunct in walker.conjuncts]
-        variables = list(dict.fromkeys(name for name, _ in self.machine.symbols))
+        variables = list(events.blocks)
         self.lasting = {
             name: [
                 _Condition.of(conjunct)
@@ -81,8 +82,10 @@ class TestedWalk:
         blocking = conditions_of_next(query, walker.reach.sources) if self.is_next else {}
         self.blocking = {name: list(map(_Condition.of, blocking.get(name, ()))) for name in variables}
         self.fits = [held.tolist() for held in events.fits]
-        self.blocks = {name: held.tolist() for (name, _), held in zip(self.machine.symbols, events.blocks, strict=True)}
-        self.candidates = {element: self._candidates(element) for element in set(self.machine.elements)}
+        self.blocks = {name: held.tolist() for name, held in events.blocks.items()}
+        self.candidates = {
+            element: np.flatnonzero(events.candidates(element)).tolist() for element in set(self.machine.elements)
+        }
         self.neighbours = [] if self.is_next else events.neighbours().tolist()
         self.after, self.limits = events.after.tolist(), events.limits.tolist()
         # state → the elements that may follow, each with its letters and where they lead
@@ -144,7 +147,7 @@ class TestedWalk:
                 if self.needs_first_only:
                     self.limit = place
             links = self._onwards(state, place)
-            levels.append(sorted(links, key=_place_of, reverse=True) if self.needs_first_only else links)
+            levels.append(sorted(links, key=itemgetter(1), reverse=True) if self.needs_first_only else links)
 
     def _onwards(self, state: int, place: int) -> list[tuple[int, int]]:
         """The links that a word may take: the states they lead to, and the events they bind."""
@@ -177,27 +180,17 @@ class TestedWalk:
 
     def _could_bind(self, variable: str, place: int) -> bool:
         """Whether an event could have been bound to a variable, given the word so far (R2)."""
-        return bool(self.blocks[variable][place]) and self._pass(self.blocking, variable, place)
+        return self.blocks[variable][place] and self._pass(self.blocking, variable, place)
 
     def _pass(self, conditions: Mapping[str, list[_Condition]], variable: str, place: int) -> bool:
         event = self._event(place) if conditions[variable] else {}
         return all(condition.passes(self.bags, variable, event) for condition in conditions[variable])
-
-    def _candidates(self, element: Sequence[str]) -> list[int]:
-        found = np.zeros(len(self.events), np.bool_)
-        for name in element:
-            found |= np.array(self.blocks[name])
-        return [int(place) for place in np.flatnonzero(found)]
 
     def _variable(self, state: int) -> str:
         return self.machine.symbols[self.machine.entered[state]][0]
 
     def _event(self, place: int) -> Event:
         return self.read(self.rows[place])
-
-
-def _place_of(link: tuple[int, int]) -> int:
-    return link[1]
 
 
 def _integers(values: list[int]) -> Integers:

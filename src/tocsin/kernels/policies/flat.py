@@ -110,9 +110,9 @@ def flatten(matches: Matches, rows: Rows, *, needs_order: bool = True) -> Flat:
 
 def groups_of(rows: Rows, which: Integers | None = None) -> Integers:
     """A number for each of some rows, the same for those of one partition and one slice."""
-    some = slice(None) if which is None else which
+    size, some = (len(rows.ts), slice(None)) if which is None else (len(which), which)
     codes, _ = codes_of(*(None if part is None else part[some] for part in (rows.partition, rows.slice)))
-    return np.zeros(len(rows.ts[some]), dtype=np.int64) if codes is None else codes
+    return np.zeros(size, dtype=np.int64) if codes is None else codes
 
 
 def _slots(matches: Matches, name: str) -> tuple[Integers, Integers, Integers]:
