@@ -205,13 +205,7 @@ def _order(code: Integers | None, value: Integers) -> Integers | None:
 
 
 def _small(numbers: Integers) -> tuple[Integers, int]:
-    """Numbers of the same order that are as small as can be had quickly, and how many bits the largest has.
-
-    Examples
-    --------
-    >>> _small(np.array([1_008, 1_000, 1_024]))
-    (array([1, 0, 3]), 2)
-    """
+    """Numbers of the same order that are as small as can be had quickly, and how many bits the largest has."""
     low, high = int(numbers.min()), int(numbers.max())
     if (high - low).bit_length() > BITS:
         return numbers, BITS + 1

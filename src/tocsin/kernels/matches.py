@@ -169,13 +169,13 @@ def check_memory(size: int, most: int, iterated: Sequence[str] = (), *, copies: 
         )
 
 
-def held_at_once(parts: Iterable[Matches], most: int, iterated: Sequence[str] = ()) -> list[Matches]:
+def held_at_once(parts: Iterable[Matches], most: int) -> list[Matches]:
     """All parts, as far as they fit into so many bytes."""
     found, size = [], 0
     for part in parts:
         found.append(part)
         size += size_of(part)
-        check_memory(size, most, iterated)
+        check_memory(size, most)
     return found
 
 

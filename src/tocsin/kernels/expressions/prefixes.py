@@ -94,13 +94,6 @@ def rounded_limbs(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any]:
     """The double nearest to `a + b / 2**30 + c / 2**60 + d / 2**90`, and whether it surely is; none has over 53 bits.
 
     Numbers, or arrays of them.
-
-    Examples
-    --------
-    >>> rounded_limbs(3, 0, 0, 0), rounded_limbs(1, 0, 1, 0)
-    ((3.0, True), (1.0, True))
-    >>> rounded_limbs(1, 0, 2**7, 1)  # just beyond the middle between two doubles
-    (1.0000000000000002, True)
     """
     high, middle = a * 1.0, b * STEP
     low, lowest = c * STEP * STEP, d * STEP * STEP * STEP

@@ -83,13 +83,13 @@ class Context:
         self.stacks[name] = None
         return name
 
-    def stop_unless_room(self, index: str, array: str, status: str) -> None:
-        """Stop when an array is full; the caller takes what was found up to the last mark, and calls again from there.
+    def stop_unless_room(self, index: str, array: str) -> None:
+        """Stop when a stack is full; the caller takes what was found up to the last mark, and calls again from there.
 
         Arrays that grow inside the loops cost a multiple of all else: the compiler must then expect every access to
         find another array.
         """
-        self.writer.when(f"{index} == len({array})", f"return {status}, g, at, mark")
+        self.writer.when(f"{index} == len({array})", "return DEEP, g, at, mark")
 
     def stop_when_full(self) -> None:
         """At the end of a start whose matches were only counted: stop, and say how much room they need."""

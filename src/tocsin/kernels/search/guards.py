@@ -277,7 +277,7 @@ def _scanned(cx: Context, node: alg.Gather, at: str, end: str, high: str, state:
     writer.line(f"{count} = 0")
     with writer.block(f"while {at} < {end} and ts_{name}[{at}] <= {high}:"):
         with writer.condition(*chosen(cx, node, at, state)):
-            cx.stop_unless_room(count, bag, "DEEP")
+            cx.stop_unless_room(count, bag)
             writer.line(f"{bag}[{count}] = {at}", f"{count} += 1")
         writer.line(f"{at} += 1")
     return Many(bag, "0", count)

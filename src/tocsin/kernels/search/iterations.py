@@ -95,7 +95,7 @@ class Walk(ABC):
                 writer.line(f"{self.bag}[{number}] = {chosen}")
                 self._take(chosen, inner.floor)
                 writer.line(f"{number} += 1")
-                cx.stop_unless_room(number, self.cursors, "DEEP")
+                cx.stop_unless_room(number, self.cursors)
                 writer.line(f"{cursor} = -1")
             with writer.block("else:"):
                 self._drop()

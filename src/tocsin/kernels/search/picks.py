@@ -132,7 +132,7 @@ class _Bags:
 
     def _append(self, name: str, value: str, floor: str) -> None:
         writer = self.cx.writer
-        self.cx.stop_unless_room(f"m_{name}", f"b_{name}", "DEEP")
+        self.cx.stop_unless_room(f"m_{name}", f"b_{name}")
         writer.line(f"b_{name}[m_{name}] = {value}")
         if floor:
             writer.line(f"f_{name}[m_{name}] = {floor}")
