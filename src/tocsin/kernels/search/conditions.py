@@ -17,6 +17,7 @@ from tocsin.kernels.expressions.code import true_code
 from tocsin.kernels.expressions.folds import fold_statements
 from tocsin.kernels.expressions.leaves import Fold, InTask, SlotRef, Test
 from tocsin.kernels.expressions.prefixes import SUMMED, Prefix, stretch_statements
+from tocsin.kernels.model import Slot
 from tocsin.kernels.search.state import Held, Many, One, Stretch, size_of
 from tocsin.language import expressions as ex
 
@@ -30,29 +31,13 @@ class Columns:
     nullable: frozenset[int]  # carried columns with NULLs in this task
     prefixes: Mapping[tuple[str, int], Prefix] = field(default_factory=dict)  # (variable, column) → its sums
 
-    def value(self, variable: str, expression: ex.Expression, index: str) -> tuple[str, str | None]:
-        """The code of a slot's value of the event at `index`, and of whether it is NULL."""
+    def arrays(self, variable: str, expression: ex.Expression) -> tuple[str, str | None]:
+        """The arrays of a slot's values and of which of them are NULL; None: none is."""
         if isinstance(expression, InTask):
-            return f"{expression.what}_{self.numbers[variable]}[{index}]", None
+            return f"{expression.what}_{self.numbers[variable]}", None
         column = self.places[variable, expression]
         name = f"{self.numbers[variable]}_{column}"
-        return f"c_{name}[{index}]", f"null_{name}[{index}]" if column in self.nullable else None
-
-    def used_by(self, test: Test) -> list[str]:
-        """The parameters a test needs."""
-        names = []
-        for slot in test.slots:
-            if isinstance(slot.expression, InTask):
-                names.append(f"{slot.expression.what}_{self.numbers[slot.variable]}")
-                continue
-            column = self.places[slot.variable, slot.expression]
-            names.append(f"c_{self.numbers[slot.variable]}_{column}")
-            if column in self.nullable:
-                names.append(f"null_{self.numbers[slot.variable]}_{column}")
-        for fold in test.folds:
-            prefix = self.prefix(fold)
-            names += prefix[0].arrays(prefix[1]) if prefix is not None else []
-        return names
+        return f"c_{name}", f"null_{name}" if column in self.nullable else None
 
     def prefix(self, fold: Fold) -> tuple[Prefix, str] | None:
         """The prefix sums that tell an aggregate of neighbours, and the name of their column."""
@@ -79,11 +64,15 @@ def is_testable_next(test: Test, variable: str) -> bool:
 
 
 class Checks:
-    """Writes the code of tests; every call gives the condition that the lines before it have prepared."""
+    """Writes the code of tests; every call gives the condition that the lines before it have prepared.
 
-    def __init__(self, writer: Writer, columns: Columns) -> None:
+    `parameters` grow by the arrays that the code reads.
+    """
+
+    def __init__(self, writer: Writer, columns: Columns, parameters: dict[str, None]) -> None:
         self.writer = writer
         self.columns = columns
+        self.parameters = parameters
         self.number = 0
 
     def fresh(self, stem: str) -> str:
@@ -101,7 +90,7 @@ class Checks:
         def texts(leaf: SlotRef | Fold) -> tuple[str, str | None]:
             if isinstance(leaf, Fold):
                 return folds[leaf]
-            return self.columns.value(leaf.variable, leaf.slot.expression, indices[leaf.variable, leaf.index])
+            return self._value(leaf.slot, indices[leaf.variable, leaf.index])
 
         condition = true_code(test.tree, texts)
         if not loops:
@@ -125,6 +114,12 @@ class Checks:
         nested(loops)
         return holds
 
+    def _value(self, slot: Slot, index: str) -> tuple[str, str | None]:
+        """The code of a slot's value of the event at an index, and of whether it is NULL."""
+        values, nulls = self.columns.arrays(slot.variable, slot.expression)
+        self.parameters |= dict.fromkeys(filter(None, (values, nulls)))
+        return f"{values}[{index}]", None if nulls is None else f"{nulls}[{index}]"
+
     def fold(self, fold: Fold, held: Mapping[str, Held]) -> tuple[str, str | None]:
         """The names of an aggregate of what is held, and of whether it is NULL."""
         out = self.fresh("fold")
@@ -132,12 +127,12 @@ class Checks:
 
         def element(k: str) -> tuple[str, str | None]:
             assert fold.slot is not None
-            index = what.index if isinstance(what, One) else what.at(k)
-            return self.columns.value(fold.variable, fold.slot.expression, index)
+            return self._value(fold.slot, what.index if isinstance(what, One) else what.at(k))
 
         statements = fold_statements(fold, out, element, size_of(what))
         prefix = self.columns.prefix(fold)
         if isinstance(what, Stretch) and prefix is not None:
+            self.parameters |= dict.fromkeys(prefix[0].arrays(prefix[1]))
             last = f"({what.offset} + {what.count})"
             statements = stretch_statements(fold.function, *prefix, out, what.offset, last, statements)
         self.writer.line(*statements)

@@ -59,7 +59,7 @@ class Context:
     lined: set[str] = field(default_factory=set)  # lists that a `LineLoop` reads, which has pointers of its own
 
     def __post_init__(self) -> None:
-        self.checks = Checks(self.writer, self.setting.columns)
+        self.checks = Checks(self.writer, self.setting.columns, self.parameters)
         # A pick has the variables of what its table matches.
         whole = self.search.part.transform(
             lambda node: self.tables[node.table].node if isinstance(node, Pick) else node

@@ -70,11 +70,6 @@ def _list_inputs(cx: Context) -> None:
         cx.writer.line(f"a_{name} = {cx.parameter(f'from_{name}')}[g]", f"z_{name} = {cx.parameter(f'to_{name}')}[g]")
         cx.writer.line(f"p_{name} = a_{name}")
     cx.writer.line("mark = count", "at = 0")
-    around = (test for tests in cx.setting.around_tests.values() for test in tests)
-    for test in (*cx.search.tests, *around, *cx.setting.asked):
-        if all(slot.variable in cx.setting.numbers for slot in test.slots):
-            for name in cx.setting.columns.used_by(test):
-                cx.parameter(name)
 
 
 # --- the nest ---------------------------------------------------------------------------------

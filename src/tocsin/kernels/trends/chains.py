@@ -261,21 +261,18 @@ class Conditions:
 
     def compiled(self) -> tuple[str, list[NDArray[Any]]]:
         """The text of a function of the number of a variable and two events, and the arrays it needs beside them."""
-        writer = Writer()
-        checks = Checks(writer, self.columns)
-        names = dict.fromkeys(
-            name for some in self.tests.values() for test in some for name in self.columns.used_by(test)
-        )
-        writer.line("@compiled")
-        with writer.block(f"def fits({', '.join(['variable', 'one', 'other', *names])}):"):
-            writer.line("pair = (one,)")
-            for number, (variable, some) in enumerate(self.tests.items()):
-                with writer.block(f"if variable == {number}:"):
-                    held = {variable: Many("pair", "0", "1")}
-                    conditions = [checks.check(test, held, Candidate(variable, "other", "1")) for test in some]
-                    writer.line(f"return {' and '.join(filter(None, conditions)) or 'True'}")
-            writer.line("return True")
-        return writer.text, [self._array(name) for name in names]
+        writer, names = Writer(), dict[str, None]()
+        checks = Checks(writer, self.columns, names)
+        writer.depth = 1
+        writer.line("pair = (one,)")
+        for number, (variable, some) in enumerate(self.tests.items()):
+            with writer.block(f"if variable == {number}:"):
+                held = {variable: Many("pair", "0", "1")}
+                conditions = [checks.check(test, held, Candidate(variable, "other", "1")) for test in some]
+                writer.line(f"return {' and '.join(filter(None, conditions)) or 'True'}")
+        writer.line("return True")
+        header = f"@compiled\ndef fits({', '.join(['variable', 'one', 'other', *names])}):\n"
+        return header + writer.text, [self._array(name) for name in names]
 
     def _array(self, name: str) -> NDArray[Any]:
         """The array that a parameter names: the values of a carried column, or which of them are NULL."""
