@@ -116,8 +116,7 @@ def settle(cx: Context, guard: Guard, state: State) -> str:
     copy = cx.checks.fresh("copy")
     writer.line(f"{free} = True")
     with writer.block(f"for {copy} in range({count}):"):
-        row = f"{array}[{copy}]"
-        one = Guard(guard.absent, f"{guard.low}[{row}]", f"{guard.high}[{row}]", f"{guard.active}[{row}]")
+        one = guard.of_row(f"{array}[{copy}]")
         low, high = window(cx, one, state)
         writer.when(f"not ({_is_free(cx, one, state, low, high)})", f"{free} = False", "break")
     return free

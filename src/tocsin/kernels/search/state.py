@@ -53,8 +53,8 @@ def size_of(what: Held | None) -> str:
 class Guard:
     """An absence that is still to be decided, or the window of a gathering.
 
-    `low`, `high`, `active` are the names of its bounds when a table's row brings them; otherwise they are computed
-    from the events of the match. `rows`: the code of the array and the count of rows of an iterated table.
+    `low`, `high`, `active` are the code of its bounds when a table's row brings them; otherwise they are computed
+    from the events of the match. With `rows`, the code of an array of rows and of their count, they are arrays.
     """
 
     absent: alg.Around
@@ -67,6 +67,10 @@ class Guard:
     def is_brought(self) -> bool:
         """Whether a table's row brings the bounds."""
         return bool(self.low)
+
+    def of_row(self, row: str) -> Guard:
+        """The guard of one row."""
+        return Guard(self.absent, f"{self.low}[{row}]", f"{self.high}[{row}]", f"{self.active}[{row}]")
 
 
 @dataclass(frozen=True)
