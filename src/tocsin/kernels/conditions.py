@@ -284,7 +284,13 @@ def interchangeable(query: alg.Query) -> tuple[tuple[str, ...], ...]:
     names = [name for group in query.unordered for name in group]
     if len(set(names)) < len(names):
         return ()
-    return tuple(group for group in query.unordered if _is_symmetric(query.pattern, group))
+    said = _said(query.pattern, {})
+    # Exchanges of neighbours make all orders.
+    return tuple(
+        group
+        for group in query.unordered
+        if all(_said(query.pattern, {one: other, other: one}) == said for one, other in pairwise(group))
+    )
 
 
 def in_order(group: tuple[str, ...]) -> Iterator[Test]:
@@ -294,12 +300,6 @@ def in_order(group: tuple[str, ...]) -> Iterator[Test]:
         slots = [Slot(name, event, Held.INTEGER) for name, event in zip(names, events, strict=True)]
         references = [SlotRef(slot, ex.Each.PLAIN, Kind.INTEGER) for slot in slots]
         yield Test(ex.Comparison("<=", *events), ex.Comparison("<=", *references))
-
-
-def _is_symmetric(pattern: alg.Node, group: tuple[str, ...]) -> bool:
-    """Whether exchanging any two neighbours changes nothing; these exchanges make all orders."""
-    said = _said(pattern, {})
-    return all(_said(pattern, {one: other, other: one}) == said for one, other in pairwise(group))
 
 
 def _said(pattern: alg.Node, names: dict[str, str]) -> set[object]:

@@ -141,8 +141,6 @@ def _gather(digests: Integers, of_made: Integers | None, made: Made | None) -> G
         is_made = rows >= base
         if not is_made.any():
             return digests[rows]
-        if is_made.all():
-            return of(rows - base)
         found = digests[np.where(is_made, 0, rows)]
         found[is_made] = of(rows[is_made] - base)
         return found

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tocsin.kernels import compile
 from tocsin.kernels.lists import Lists, bounds
 from tocsin.kernels.matches import COPIES, check_memory, joined, taken, too_many_matches, too_many_steps
-from tocsin.kernels.model import Bag, Integers, Mask, Matches, sums_before
+from tocsin.kernels.model import Bag, Integers, Matches, sums_before
 from tocsin.kernels.search.context import Context, Setting
 from tocsin.kernels.search.function import DOUBLES, function, value_name
 from tocsin.kernels.search.helpers import DEEP, DONE, FULL, LEAST, TOO_LONG, TOO_MANY
@@ -110,7 +110,8 @@ class Runner:
             status, group, begin, count = call(lists.groups, group, begin, *allowed, *given, *stacks, *outputs.values())
             is_over = status in (TOO_MANY, TOO_LONG) and allowed[status == TOO_LONG] == most[status == TOO_LONG]
             if unfinished is not None and (is_over or (status == FULL and not count)):
-                unfinished(_written(outputs))
+                # Also what was found from the start that is not searched to its end.
+                unfinished(Found(outputs, int(np.argmin(np.append(outputs["out_group"], -1)))))
             if is_over and status == TOO_MANY:
                 raise too_many_matches(most[0], self.iterated, self.setting.policy)
             if is_over:
@@ -204,18 +205,14 @@ class Runner:
                     else _from_base(held, bases)
                 )
         start, end = (found.column(name, 0) + bases for name in ("start", "end"))
-        return Matches(start, end, events, floors, values=tuple(self._values(found)))
-
-    def _values(self, found: Found) -> Iterator[tuple[NDArray[Any], Mask]]:
-        """Aggregates of bags in the result."""
-        for number, test in enumerate(self.setting.asked):
-            values = found.arrays[value_name(number, test.folds[0].kind)][: found.count]
-            yield values, found.arrays[f"out_null{number}"][: found.count].astype(np.bool_)
-
-
-def _written(outputs: Arrays) -> Found:
-    """The outputs of a call, also from a start that it has not searched to its end."""
-    return Found(outputs, int(np.argmin(np.append(outputs["out_group"], -1))))
+        values = tuple(
+            (
+                found.arrays[value_name(number, test.folds[0].kind)][: found.count],
+                found.column(f"null{number}", 0).astype(np.bool_),
+            )
+            for number, test in enumerate(self.setting.asked)
+        )
+        return Matches(start, end, events, floors, values=values)
 
 
 def _from_base(floors: Integers, bases: Integers) -> Integers:

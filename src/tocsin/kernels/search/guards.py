@@ -36,19 +36,17 @@ def proceed(cx: Context, state: State, then: Then, *, variable: str | None, is_f
     """Make the tests and settle the absences that are ready, then go on inside; `next` stops at the first."""
     ready = tuple(test for test in state.tests if ex.variables_in(test.conjunct) <= state.held.keys())
     is_next = cx.setting.selection is Selection.NEXT and variable is not None and not is_first
-    late = (
-        tuple(test for test in ready if variable is not None and is_final(test.conjunct, variable)) if is_next else ()
-    )
+    late = tuple(test for test in ready if is_next and variable is not None and is_final(test.conjunct, variable))
     early = tuple(test for test in ready if test not in late)
     rest = replace(state, tests=tuple(test for test in state.tests if test not in ready))
-    tested(cx, early, state.held, lambda: _selected(cx, late, rest, then, is_next=is_next))
 
+    def selected() -> None:
+        tested(cx, late, rest.held, lambda: guarded(cx, rest, then))
+        if is_next:
+            # Any later candidate has this one between it and the event before (R2).
+            cx.writer.line("break")
 
-def _selected(cx: Context, late: tuple[Test, ...], state: State, then: Then, *, is_next: bool) -> None:
-    tested(cx, late, state.held, lambda: guarded(cx, state, then))
-    if is_next:
-        # Any later candidate has this one between it and the event before (R2).
-        cx.writer.line("break")
+    tested(cx, early, state.held, selected)
 
 
 def tested(cx: Context, tests: tuple[Test, ...], held: Mapping[str, Held], inside: Callable[[], None]) -> None:
