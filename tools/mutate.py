@@ -380,8 +380,8 @@ MUTATIONS = (
     ),
     Mutation(
         "limit on matches counts time-outs",
-        "return part.kept(part._runner(rows, most, memory, jit), rows, listed, counts=False)",
-        "return part.kept(part._runner(rows, most, memory, jit), rows, listed)",
+        "return part.kept(part._runner(rows, limits, jit), rows, listed, counts=False)",
+        "return part.kept(part._runner(rows, limits, jit), rows, listed)",
         (REFUSED,),
     ),
     Mutation(

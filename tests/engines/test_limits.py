@@ -225,7 +225,7 @@ def test_a_long_sequence_has_conditions_absences_and_other_parts() -> None:
 
 
 def test_partial_matches_that_lead_nowhere_have_an_error_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tocsin.kernels.run.MOST_STEPS", 10_000)
+    monkeypatch.setattr("tocsin.kernels.matches.MOST_STEPS", 10_000)
     pattern = tocsin.pattern("PATTERN SEQ(A+ a, A+ b) WHERE SUM(a.ts) < 0")
     with pytest.raises(errors.TooMuchSearchError, match=r"`a`, `b` was not searched to its end in 10,000 steps"):
         pattern.match({"A": seconds(40)}, engine="local", max_matches_per_start=100)

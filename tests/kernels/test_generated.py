@@ -15,7 +15,7 @@ from tests.kernels.test_find import compiled, expected, found, kernel_of, rows_o
 from tests.steps import lines_run
 
 from tocsin import errors, reference
-from tocsin.kernels import run
+from tocsin.kernels import matches, run
 from tocsin.kernels.compile import has_numba
 from tocsin.kernels.reach import without
 from tocsin.kernels.search.context import Context
@@ -152,7 +152,7 @@ def test_stacks_grow_with_the_longest_match(monkeypatch: pytest.MonkeyPatch) -> 
 )
 def test_a_search_without_end_gives_up_soon(text: str, types: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Too many matches, or where there is none too many steps."""
-    monkeypatch.setattr(run, "MOST_STEPS", 10_000)
+    monkeypatch.setattr(matches, "MOST_STEPS", 10_000)
     rows = in_turn(0)
     for second in range(40):
         rows[types[second % len(types)]].append({"ts": second * 1_000_000, "k": "p", "x": 1, "v": 1.0})

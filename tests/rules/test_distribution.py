@@ -330,7 +330,7 @@ def looked_at(size: int, events: int) -> int:
     listed = lists(rows, made.sources, setting.numbers, made.conditions.columns)
     times = Counting(listed.arrays["ts_v1"])
     listed.arrays["ts_v1"] = times  # type: ignore[assignment]
-    runner = Runner(searches(made.searched, made.conditions.tests), setting, 1000, jit=False)
+    runner = Runner(searches(made.searched, made.conditions.tests), setting, made.limits(1000, 1 << 30), jit=False)
     assert sum(len(matches) for matches in made.kept(runner, rows, listed)) == events
     return times.looked_at
 

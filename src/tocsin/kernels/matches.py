@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -134,27 +135,48 @@ def joined(parts: Sequence[Mapping[str, Integers | Bag]]) -> dict[str, Integers 
 
 
 COPIES = 3  # a task holds its matches as found, as rows, and as results
+# A start that finds nothing may still try exponentially many partial matches: these take a second or less.
+MOST_STEPS, STEPS_PER_MATCH = 64_000_000, 64
+# More than any search finds: what is not a match is not counted.
+UNLIMITED = 1 << 62
 
 
-def too_many_matches(most: int, iterated: Sequence[str], policy: Selection) -> TooManyMatchesError:
-    """One start has more matches than it may; a policy that the query has is not recommended to it."""
-    fewer = "`SEMANTICS next` takes the next event only; " if policy is Selection.ANY else ""
-    return TooManyMatchesError(
-        f"From one event on, {_part(iterated)} has more than {most:,} matches.",
-        hint=f"{fewer}a bounded iteration such as `{{1,5}}`, a shorter window or a stricter condition has fewer "
-        "matches; where a number is enough, `RETURN COUNT(*)` builds no match. `max_matches_per_start=` moves the "
-        "limit.",
-    )
+@dataclass(frozen=True)
+class Limits:
+    """How much a search may find and hold, and how its errors name it."""
 
+    most: int  # matches that begin with one event
+    memory: int  # bytes of what is held at once
+    iterated: tuple[str, ...] = ()  # the variables that are iterated
+    policy: Selection = Selection.ANY
 
-def too_many_steps(steps: int, iterated: Sequence[str]) -> TooMuchSearchError:
-    """A search from one start has taken more steps than it may."""
-    return TooMuchSearchError(
-        f"From one event on, {_part(iterated)} was not searched to its end in {steps:,} steps.",
-        hint="a shorter window, `PARTITION BY`, a bounded iteration such as `{1,5}` or a stricter condition leaves "
-        "fewer partial matches to try; where a number is enough, `RETURN COUNT(*)` builds no match. "
-        "`max_matches_per_start=` above 1,000,000 allows 64 steps for each match.",
-    )
+    @property
+    def most_steps(self) -> int:
+        """How many steps the search from one start may take."""
+        return max(MOST_STEPS, self.most * STEPS_PER_MATCH)
+
+    def too_many_matches(self) -> TooManyMatchesError:
+        """One start has more matches than it may; a policy that the query has is not recommended to it."""
+        fewer = "`SEMANTICS next` takes the next event only; " if self.policy is Selection.ANY else ""
+        return TooManyMatchesError(
+            f"From one event on, {_part(self.iterated)} has more than {self.most:,} matches.",
+            hint=f"{fewer}a bounded iteration such as `{{1,5}}`, a shorter window or a stricter condition has fewer "
+            "matches; where a number is enough, `RETURN COUNT(*)` builds no match. `max_matches_per_start=` moves the "
+            "limit.",
+        )
+
+    def too_many_steps(self, steps: int) -> TooMuchSearchError:
+        """A search from one start has taken more steps than it may."""
+        return TooMuchSearchError(
+            f"From one event on, {_part(self.iterated)} was not searched to its end in {steps:,} steps.",
+            hint="a shorter window, `PARTITION BY`, a bounded iteration such as `{1,5}` or a stricter condition leaves "
+            "fewer partial matches to try; where a number is enough, `RETURN COUNT(*)` builds no match. "
+            "`max_matches_per_start=` above 1,000,000 allows 64 steps for each match.",
+        )
+
+    def check_memory(self, size: int) -> None:
+        """Refuse to hold so many bytes."""
+        check_memory(size, self.memory, self.iterated)
 
 
 def check_memory(size: int, most: int, iterated: Sequence[str] = (), *, copies: int = COPIES) -> None:
@@ -174,15 +196,10 @@ def held_at_once(parts: Iterable[Matches], most: int) -> list[Matches]:
     found, size = [], 0
     for part in parts:
         found.append(part)
-        size += size_of(part)
+        size += part.start.nbytes + part.end.nbytes
+        size += sum(held.nbytes for held in (*part.events.values(), *part.floors.values()))
         check_memory(size, most)
     return found
-
-
-def size_of(matches: Matches) -> int:
-    """How many bytes matches take."""
-    events = sum(held.nbytes for held in (*matches.events.values(), *matches.floors.values()))
-    return events + matches.start.nbytes + matches.end.nbytes
 
 
 def _part(iterated: Sequence[str]) -> str:
@@ -190,25 +207,25 @@ def _part(iterated: Sequence[str]) -> str:
 
 
 class Starts:
-    """How many matches begin with each row, and the error when these are more than `most`."""
+    """How many matches begin with each row, and the error when these are more than may be."""
 
-    def __init__(self, rows: Rows, most: int, iterated: Sequence[str], policy: Selection) -> None:
-        self.rows, self.most, self.iterated, self.policy = rows, most, iterated, policy
+    def __init__(self, rows: Rows, limits: Limits) -> None:
+        self.rows, self.limits = rows, limits
         self.counts: Integers = np.zeros(len(rows.ts), np.int64)
 
     def noted(self, matches: Matches) -> Matches:
         """Count matches, which were not counted before, and return them; refuse those of a row that begins too many."""
         first = first_rows(matches.events, self.rows)
         np.add.at(self.counts, first, 1)
-        if len(first) and self.counts[first].max() > self.most:
-            raise too_many_matches(self.most, self.iterated, self.policy)
+        if len(first) and self.counts[first].max() > self.limits.most:
+            raise self.limits.too_many_matches()
         return matches
 
     def judge(self, matches: Matches) -> None:
         """Raise an error when a row begins more matches than it may with these, which are not counted."""
         first, counts = np.unique(first_rows(matches.events, self.rows), return_counts=True)
-        if np.any(self.counts[first] + counts > self.most):
-            raise too_many_matches(self.most, self.iterated, self.policy)
+        if np.any(self.counts[first] + counts > self.limits.most):
+            raise self.limits.too_many_matches()
 
 
 def first_rows(events: Mapping[str, Integers | Bag], rows: Rows) -> Integers:

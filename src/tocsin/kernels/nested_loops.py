@@ -15,13 +15,13 @@ from tocsin.kernels.instants import Stretch, stretched
 from tocsin.kernels.links.run import Walker
 from tocsin.kernels.lists import Lists, lists
 from tocsin.kernels.longest import is_ranged, longest
-from tocsin.kernels.matches import Starts, concatenate, held_at_once
+from tocsin.kernels.matches import UNLIMITED, Limits, Starts, concatenate, held_at_once
 from tocsin.kernels.model import Matches, Rows, Source
 from tocsin.kernels.policies import apply, distinct, one_of_each_set
 from tocsin.kernels.policies.selection import NextTest, alternatives, conditions_of_next, is_final
 from tocsin.kernels.reach import Search, is_plain_sequence, reach_of, without, without_closed_gaps, words_of
 from tocsin.kernels.residual import Residual
-from tocsin.kernels.run import UNLIMITED, Runner
+from tocsin.kernels.run import Runner
 from tocsin.kernels.search.conditions import Columns, is_testable_next
 from tocsin.kernels.search.context import Setting
 from tocsin.kernels.search.program import Program, program
@@ -47,11 +47,19 @@ class Kernel(Search):
         self, rows: Rows, *, most: int = MOST_MATCHES_PER_START, memory: int = MOST_MEMORY, jit: bool | None = None
     ) -> Iterator[Matches]:
         """Find the matches; time-outs come last."""
+        limits = self.limits(most, memory)
         if rows.instants is None:
-            return self._found(rows, most, memory, jit)
+            return self._found(rows, limits, jit)
         moved, stretch = stretched(rows)
         search = self if stretch is None else self._stretched(stretch)
-        return search._found(moved, most, memory, jit)
+        return search._found(moved, limits, jit)
+
+    def limits(self, most: int, memory: int) -> Limits:
+        """The limits of a search."""
+        gathered = [each.variable for each in alg.gatherings_in(self.query.core)]
+        kinds = self.query.variables.items()
+        iterated = tuple(name for name, kind in kinds if kind.iterated and name not in gathered)
+        return Limits(most, memory, iterated, self.query.selection)
 
     def _stretched(self, stretch: Stretch) -> Kernel:
         """The search among rows whose times contain the order of their tie columns."""
@@ -64,13 +72,13 @@ class Kernel(Search):
             stretch=stretch,
         )
 
-    def _found(self, rows: Rows, most: int, memory: int, jit: bool | None) -> Iterator[Matches]:
+    def _found(self, rows: Rows, limits: Limits, jit: bool | None) -> Iterator[Matches]:
         if is_ranged(self.query, self.conditions):
             found = longest(self.query, self.conditions, self.sources[0], rows, self.span_us)
             return found if self.stretch is None else map(self.stretch.matches, found)
         if self.walks:
-            return self._walked(rows, most, memory, jit)
-        runner = self._runner(rows, most, memory, jit)
+            return self._walked(rows, limits, jit)
+        runner = self._runner(rows, limits, jit)
         listed = lists(rows, self.sources, runner.setting.numbers, self.conditions.columns)
         found = self.kept(runner, rows, listed)
         if not self.query.timeouts:
@@ -78,29 +86,29 @@ class Kernel(Search):
 
         def begun(query: alg.Query) -> Iterator[Matches]:
             part = replace(self, query=query, conditions=conditions_of(query, self.conditions))
-            return part.kept(part._runner(rows, most, memory, jit), rows, listed, counts=False)
+            return part.kept(part._runner(rows, limits, jit), rows, listed, counts=False)
 
         return with_timeouts(self.query, found, begun, len(rows.ts))
 
-    def _runner(self, rows: Rows, most: int, memory: int, jit: bool | None) -> Runner:
-        return Runner(program(self.searched, self.conditions.tests), self.setting(rows), most, jit, memory)
+    def _runner(self, rows: Rows, limits: Limits, jit: bool | None) -> Runner:
+        return Runner(program(self.searched, self.conditions.tests), self.setting(rows), limits, jit)
 
     @property
     def searched(self) -> alg.Node:
         """The pattern that loops search for: without absences and gatherings that are decided afterwards."""
         return without(self.query.core, self.conditions.residual_around)
 
-    def _walked(self, rows: Rows, most: int, memory: int, jit: bool | None) -> Iterator[Matches]:
+    def _walked(self, rows: Rows, limits: Limits, jit: bool | None) -> Iterator[Matches]:
         """Find matches by a walk along links: conditions are tried on the way, absences of whole matches afterwards."""
         words = words_of(self.query)
         assert words is not None
         conjuncts = (*self.conditions.residual, *(test.conjunct for test in self.conditions.tests))
         absences = tuple(alg.absences_in(self.query.core))
-        walker = Walker(self, words, most, memory, jit, decides=not absences, conjuncts=conjuncts)
+        walker = Walker(self, words, limits, jit, decides=not absences, conjuncts=conjuncts)
         residual = Residual((), absences, rows, self.sources)
         found = (residual.kept(matches) for matches in walker.matches(rows))
-        kept = self._policed(found, rows, memory, is_distinct=walker.is_distinct, is_selected=True)
-        return kept if walker.counts else map(Starts(rows, most, walker.iterated, self.query.selection).noted, kept)
+        kept = self._policed(found, rows, limits.memory, is_distinct=walker.is_distinct, is_selected=True)
+        return kept if walker.counts else map(Starts(rows, limits).noted, kept)
 
     def kept(self, runner: Runner, rows: Rows, lists: Lists, *, counts: bool = True) -> Iterator[Matches]:
         """Find matches in lists of these rows, as far as other conditions and policies keep them.
@@ -109,7 +117,7 @@ class Kernel(Search):
         """
         if counts and self._finds_each_once(runner.program):
             return self._chosen(runner, rows, lists, None)
-        starts = Starts(rows, runner.most if counts else UNLIMITED, runner.iterated, self.query.selection)
+        starts = Starts(rows, runner.limits if counts else replace(runner.limits, most=UNLIMITED))
         return map(starts.noted, self._chosen(runner, rows, lists, starts))
 
     def _finds_each_once(self, program: Program) -> bool:
@@ -140,7 +148,7 @@ class Kernel(Search):
         residual = Residual(self.conditions.residual, self.conditions.residual_around, rows, self.sources)
         kept = (residual.kept(matches) for matches in found)
         is_distinct = not runner.program.is_ambiguous
-        return self._policed(kept, rows, runner.memory, is_distinct=is_distinct, is_selected=self.selects)
+        return self._policed(kept, rows, runner.limits.memory, is_distinct=is_distinct, is_selected=self.selects)
 
     def _policed(
         self, kept: Iterator[Matches], rows: Rows, memory: int, *, is_distinct: bool, is_selected: bool
@@ -178,7 +186,6 @@ class Kernel(Search):
             type_numbers={name: number for number, name in enumerate(self.types)},
             several=frozenset(source.variable for source in self.sources if len(source.types) > 1),
             window_us=self.span_us,
-            policy=self.query.selection,
             selection=self.query.selection if self.selects else Selection.ANY,
             with_floors=self.query.selection is Selection.NEXT and not self.selects,
             owns_by_end=self.owns_by_end,

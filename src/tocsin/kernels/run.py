@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,22 +11,17 @@ from numpy.typing import NDArray
 
 from tocsin.kernels import compile
 from tocsin.kernels.lists import Lists, bounds
-from tocsin.kernels.matches import COPIES, check_memory, joined, taken, too_many_matches, too_many_steps
+from tocsin.kernels.matches import COPIES, UNLIMITED, Limits, joined, taken
 from tocsin.kernels.model import Bag, Integers, Matches, sums_before
 from tocsin.kernels.search.context import Context, Setting
 from tocsin.kernels.search.function import DOUBLES, function, value_name
 from tocsin.kernels.search.helpers import DEEP, DONE, FULL, LEAST, TOO_LONG, TOO_MANY
 from tocsin.kernels.search.program import Program, Table
-from tocsin.optimizer.choose import MOST_MEMORY
 
 # How many matches one call may give, and how long matches may be, at first.
 ROOM, LITTLE_ROOM, LEAST_ROOM, DEPTH = 1 << 17, 1 << 8, 1 << 4, 1 << 6
 # A plain call that turns out to be longer than this is begun again with the compiled function.
 FEW_MATCHES, FEW_STEPS = 2_000, 100_000
-# A start that finds nothing may still try exponentially many partial matches: these take a second or less.
-MOST_STEPS, STEPS_PER_MATCH = 64_000_000, 64
-# More than any search finds: what is not a match is not counted.
-UNLIMITED = 1 << 62
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -59,9 +53,8 @@ class Runner:
 
     program: Program
     setting: Setting
-    most: int
+    limits: Limits
     jit: bool | None = None  # None: as the size of the task suggests
-    memory: int = MOST_MEMORY
 
     def matches(self, lists: Lists, judge: Callable[[Matches], None] | None = None) -> Iterator[Matches]:
         """The matches that the loops find in all groups; events are given as rows.
@@ -74,10 +67,10 @@ class Runner:
             if number >= self.program.given:
                 arrays |= self.table(number, table, lists, arrays)
         for main in self.program.mains:
-            counts_first = judge is None and self.most < UNLIMITED
+            counts_first = judge is None and self.limits.most < UNLIMITED
             made = function(Context(main, self.setting, self.program.tables, counts_first=counts_first))
             judged = None if judge is None else lambda found: judge(self._as_matches(found, lists))
-            for found in self._calls(made, lists, arrays, self.most if judge is None else UNLIMITED, judged):
+            for found in self._calls(made, lists, arrays, self.limits.most if judge is None else UNLIMITED, judged):
                 if found.count:
                     yield self._as_matches(found, lists)
 
@@ -95,10 +88,10 @@ class Runner:
         given += [np.empty(len(arrays[like]) * width, np.int64) for like, width in made.works.values()]
         rows = sum(map(len, lists.rows.values()))
         call = compile.Call(made.text, rows, self.jit)
-        most = (limit, max(MOST_STEPS, self.most * STEPS_PER_MATCH))
+        most = (limit, self.limits.most_steps)
         few = (min(FEW_MATCHES, most[0]), min(FEW_STEPS, most[1]))
         allowed = few if call.rents else most
-        much = min(ROOM, max(self.memory // (COPIES * 8 * len(made.outputs)), LEAST_ROOM))
+        much = min(ROOM, max(self.limits.memory // (COPIES * 8 * len(made.outputs)), LEAST_ROOM))
         room = np.full(len(needs), min(LITTLE_ROOM, much) if call.is_plain else much)
         depth = DEPTH
         group, begin, status = 0, 0, -1
@@ -113,9 +106,9 @@ class Runner:
                 # Also what was found from the start that is not searched to its end.
                 unfinished(Found(outputs, int(np.argmin(np.append(outputs["out_group"], -1)))))
             if is_over and status == TOO_MANY:
-                raise too_many_matches(most[0], self.iterated, self.setting.policy)
+                raise replace(self.limits, most=limit).too_many_matches()
             if is_over:
-                raise too_many_steps(most[1], self.iterated)
+                raise self.limits.too_many_steps(most[1])
             if call.buys(is_long=status in (TOO_MANY, TOO_LONG)):
                 allowed, room = most, np.maximum(room, much)
             depth *= 2 if status == DEEP else 1
@@ -129,16 +122,10 @@ class Runner:
         rooms = dict.fromkeys(made.outputs, int(room[0]))
         for place, name in enumerate(made.bags, 1):
             rooms |= {f"out_{name}": int(room[place]), f"out_floor_{name}": int(room[place])}
-        check_memory(8 * sum(rooms[name] for name in made.outputs), self.memory, self.iterated)
+        self.limits.check_memory(8 * sum(rooms[name] for name in made.outputs))
         return {
             name: np.empty(rooms[name], np.float64 if name.startswith(DOUBLES) else np.int64) for name in made.outputs
         }
-
-    @cached_property
-    def iterated(self) -> list[str]:
-        """The variables that are iterated, for messages."""
-        kinds = self.program.kinds.items()
-        return [name for name, kind in kinds if kind.iterated and name not in self.setting.looks]
 
     # --- tables -----------------------------------------------------------------------------------
 
@@ -155,7 +142,7 @@ class Runner:
                     # A call has room for more than it finds.
                     parts.append({column: held.copy() for column, held in self._rows_of(table, found).items()})
                     size += sum(held.nbytes for held in parts[-1].values())
-                    check_memory(size, self.memory, self.iterated)
+                    self.limits.check_memory(size)
         known: dict[str, Any] = joined(parts)
         rows: dict[str, Any] = taken(known, np.lexsort((known["start"], known["group"])))
         made_arrays: Arrays = bounds(name, rows.pop("group"), np.arange(lists.groups))

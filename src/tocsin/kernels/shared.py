@@ -13,6 +13,7 @@ from functools import cached_property
 from tocsin.errors import TooManyMatchesError, TooMuchMemoryError
 from tocsin.kernels.conditions import anonymous
 from tocsin.kernels.lists import Lists, lists
+from tocsin.kernels.matches import Limits
 from tocsin.kernels.model import Matches, Rows, Source
 from tocsin.kernels.nested_loops import Kernel
 from tocsin.kernels.run import Arrays, Runner
@@ -104,7 +105,7 @@ class SharedLoops:
                 prefix = self.prefixes[place]
                 made = begun_program(kernel.searched, kernel.conditions.tests, prefix.size)
                 listed.arrays.update(self._renamed(table, prefix, number))
-            runner = Runner(made, kernel.setting(rows[number]), most, jit, memory)
+            runner = Runner(made, kernel.setting(rows[number]), kernel.limits(most, memory), jit)
             for matches in kernel.kept(runner, rows[number], listed):
                 yield number, matches
 
@@ -132,7 +133,7 @@ class SharedLoops:
         made = Program(known.kinds, [first, known] if begun else [known], given=1 if begun else 0)
         place = len(made.tables) - 1
         try:
-            found = Runner(made, setting, most, jit, memory).table(place, known, listed, listed.arrays, most)
+            found = Runner(made, setting, Limits(most, memory), jit).table(place, known, listed, listed.arrays, most)
         except (TooManyMatchesError, TooMuchMemoryError):  # of the beginning: the patterns may have few
             return None
         return {name.replace(f"t{place}", "t0", 1): array for name, array in found.items()}  # as if it were the first

@@ -15,10 +15,10 @@ from tocsin.kernels import compile
 from tocsin.kernels.links.steps import FIRST, NEVER, TABLE, WALK
 from tocsin.kernels.links.tested import TestedWalk
 from tocsin.kernels.lists import Merged, merged
-from tocsin.kernels.matches import check_memory, take, too_many_matches, too_many_steps
+from tocsin.kernels.matches import UNLIMITED, Limits, take
 from tocsin.kernels.model import Bag, Integers, Mask, Matches, Rows, differs, is_flagged, sums_before
 from tocsin.kernels.reach import Search
-from tocsin.kernels.run import MOST_STEPS, ROOM, STEPS_PER_MATCH, UNLIMITED
+from tocsin.kernels.run import ROOM
 from tocsin.kernels.search.helpers import DONE, FULL, TOO_LONG, TOO_MANY
 from tocsin.kernels.trends.machine import Machine
 from tocsin.language import expressions as ex
@@ -37,8 +37,7 @@ class Walker:
 
     reach: Search  # the query, its sources, and what the task owns
     machine: Machine  # its words
-    most: int  # how many matches one start may have
-    memory: int  # how many bytes may be held for matches
+    limits: Limits
     jit: bool | None  # whether to compile; None: when there are many rows
     decides: bool  # whether every word is a match: no absence is left
     conjuncts: tuple[ex.Expression, ...]  # what words must make TRUE beyond what flags decide
@@ -60,17 +59,12 @@ class Walker:
     @property
     def limit(self) -> int:
         """How many words one start may have."""
-        return self.most if self.counts else UNLIMITED
+        return self.limits.most if self.counts else UNLIMITED
 
     @property
     def is_distinct(self) -> bool:
         """Whether no match is found twice: a variable of several elements may take an event as part of each."""
         return len(set(self.machine.symbols)) == len(self.machine.symbols)
-
-    @property
-    def iterated(self) -> list[str]:
-        """The variables that are iterated, for messages."""
-        return [name for name, kind in self.reach.query.variables.items() if kind.iterated]
 
     def words(self, events: Linked, rows: Rows) -> Iterator[Words]:
         """The words of all starts."""
@@ -131,7 +125,7 @@ class Walker:
         self, text: str, size: int, option: int, given: tuple[Any, ...], stacks: tuple[int, ...]
     ) -> Iterator[Words]:
         """Call a function until it has visited every start."""
-        most_steps = max(MOST_STEPS, self.most * STEPS_PER_MATCH)
+        most_steps = self.limits.most_steps
         call, room, begin, status = compile.Call(text, size, self.jit), LITTLE_ROOM, 0, FULL
         arrays = compile.as_lists(given) if call.is_plain else given
         while status != DONE:
@@ -146,16 +140,14 @@ class Walker:
                 arrays, room = given, ROOM
             elif status == FULL and begin == before:
                 room *= 2
-                check_memory(8 * 17 * room, self.memory, self.iterated)
+                self.limits.check_memory(8 * 17 * room)
             ends, states, places = (np.asarray(each, np.int64) for each in work[-3:])
             total = int(ends[count - 1]) if count else 0
             yield ends[:count], states[:total], places[:total]
 
     def too_many(self, status: int, steps: int) -> TocsinError:
         """The error for a start with too many matches, or one that takes too many steps."""
-        if status == TOO_MANY:
-            return too_many_matches(self.most, self.iterated, self.reach.query.selection)
-        return too_many_steps(steps, self.iterated)
+        return self.limits.too_many_matches() if status == TOO_MANY else self.limits.too_many_steps(steps)
 
     def _as_matches(self, events: Linked, rows: Rows, ends: Integers, states: Integers, places: Integers) -> Matches:
         begins = np.concatenate(([0], ends))[:-1].astype(np.int64, copy=False)

@@ -20,10 +20,9 @@ from tocsin.kernels import reach
 from tocsin.kernels.expressions.leaves import NotNumbers
 from tocsin.kernels.instants import apart
 from tocsin.kernels.lists import Merged, merged
-from tocsin.kernels.matches import take
+from tocsin.kernels.matches import UNLIMITED, take
 from tocsin.kernels.model import WORD_BITS, Flags, Integers, Matches, Rows, Source, has_any
 from tocsin.kernels.reach import reach_of
-from tocsin.kernels.run import UNLIMITED
 from tocsin.kernels.runs.automaton_tables import Letter, Tables, folded, tables
 from tocsin.kernels.runs.found import Compared, Derive, Graphs, bound, exact, matches_of
 from tocsin.kernels.runs.functions import Replaying, Search, Task, in_order, replay_of, search_of, too_many_matches

@@ -31,7 +31,6 @@ class Setting:
     type_numbers: Mapping[str, int]  # for an event type its number in `Rows.kinds`
     several: frozenset[str]  # variables of several types: their lists have a column of kinds
     window_us: int | None
-    policy: Selection  # the selection policy of the query
     selection: Selection  # the policy the loops apply themselves: `any` when it is left to a filter
     with_floors: bool  # whether matches bring the floors of their events
     owns_by_end: bool  # whether a slice owns by the end of a match
