@@ -155,7 +155,7 @@ class Runner:
         return made_arrays
 
     def _rows_of(self, table: Table, found: Found) -> dict[str, Integers | Bag]:
-        """What a call has found of a table, by column."""
+        """The columns of a table, of the rows that one call has found."""
         absences = range(len(table.absences))
         names = ["group", "start", "end", *(f"{what}{each}" for each in absences for what in ("low", "high", "active"))]
         columns: dict[str, Integers | Bag] = {name: found.column(name, 0) for name in names}
