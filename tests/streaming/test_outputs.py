@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+from tests.rules.support import compiled
+from tests.streaming.queries import Folder
 from tests.streaming.support import PLAN, Live
+from tests.streaming.test_programs_on_spark import LOW, TEMPLATES
 
 import tocsin
 from tocsin.engines.stream import packing
@@ -35,7 +41,7 @@ def watermarks(outcome: Outcome) -> pa.Table:
     return pa.table({"__toy": pa.array([outcome.report.watermark])})
 
 
-TOY = Output("watermark", "__toy", "bigint", lambda settings: settings.eager, watermarks)
+TOY = Output("watermark", "__toy", T.LongType(), lambda settings: settings.eager, watermarks)
 
 
 def shard_batch(live: Live, rows: list[int], latest: int) -> pd.DataFrame:
@@ -65,3 +71,18 @@ def test_an_output_is_added_by_one_record(monkeypatch: pytest.MonkeyPatch) -> No
     assert [row["__toy"] for row in found if row[FIRST_HALF] is None] == [1, 8]
     assert len([row for row in found if row["__toy"] is None]) == 1
     assert [frame.iloc[-1]["watermark"] for frame in emitted] == [1, 8]
+
+
+def test_an_output_is_a_column_of_patterns_and_of_programs(
+    monkeypatch: pytest.MonkeyPatch, spark: SparkSession, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(frames, "OUTPUTS", [*OUTPUTS, TOY])
+    stream = Folder(spark, tmp_path, "type string, ts timestamp, k string, x bigint").read()
+    pattern, program = tocsin.pattern("PATTERN SEQ(A a, B b) WITHIN 5 SECONDS"), compiled(TEMPLATES + LOW)
+    shown = [
+        pattern.match(stream, lateness="1 s"),
+        program.match(stream, lateness="1 s"),
+        program.matches("Low", stream, lateness="1 s"),
+        program.events("E", stream, lateness="1 s"),
+    ]
+    assert [frame.columns[-1] for frame in shown] == ["watermark"] * 4

@@ -1,7 +1,7 @@
 """Named outputs of a stream: rows and numbers that a step emits beside its result, one record each.
 
-An output of rows adds a column to the result. Its rows are NULL in all other columns, and rows of the result are NULL
-in it. Metrics are observed: Spark reports them with the progress of every micro-batch.
+An output of rows (`Output`) adds a column to the result. Its rows are NULL in all other columns, and matches are NULL
+in it. A metric is a number: Spark reports it with the progress of every micro-batch.
 
 metric       of one micro-batch
 ------       ------------------
@@ -28,6 +28,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import types as T
 
 from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.engines.stream.guard import Guard
@@ -46,13 +47,30 @@ SUM = "coalesce(sum({0}), 0)"
 
 @dataclass(frozen=True)
 class Output:
-    """A named output."""
+    """A named output: one more column of the result, with rows of its own.
 
-    name: str  # the column that users see
-    column: str  # the column of its rows before they are named
-    type: str  # Spark's
+    Parameters
+    ----------
+    name
+        The column that users see. Choose a name that no result has; only `late` is checked against other columns.
+    column
+        The column before it is renamed. Begin it with `__`, so that no column of a match has its name.
+    type
+        The Spark type of the column.
+    is_wanted
+        Whether a stream with these settings has the output. An output that users ask for needs an option:
+        a field of `tocsin.options.Options`, handed on by `engines.spark.engine.stream_settings` to `StreamSettings`.
+    rows
+        Make the rows of one step: a table whose only column is `column`, or None if there are none. Spark calls it in
+        the worker, once for each shard and micro-batch: a stream of 8 shards makes up to 8 rows where each step makes
+        one. It reads the `Outcome` only; a number that users set does not reach it.
+    """
+
+    name: str
+    column: str
+    type: T.DataType
     is_wanted: Callable[[StreamSettings], bool]
-    rows: Callable[[Outcome], pa.Table | None]  # its rows of one step, in one column of this name; None: there are none
+    rows: Callable[[Outcome], pa.Table | None]
 
 
 def _late_events(outcome: Outcome) -> pa.Table | None:
@@ -60,7 +78,7 @@ def _late_events(outcome: Outcome) -> pa.Table | None:
     return late.select([EVENT]) if late is not None and EVENT in late.column_names else None
 
 
-LATE = Output("late", EVENT, "string", attrgetter("with_late"), _late_events)  # as JSON
+LATE = Output("late", EVENT, T.StringType(), attrgetter("with_late"), _late_events)  # as JSON
 OUTPUTS = [LATE]
 
 

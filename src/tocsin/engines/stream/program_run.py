@@ -22,8 +22,6 @@ from tocsin.engines.spark.inputs import Inputs, Part, common_kind, part_of, part
 from tocsin.engines.spark.joint import Places, shown
 from tocsin.engines.spark.rule_engine import Spark
 from tocsin.engines.spark.scan import (
-    WITH_CLOCK,
-    WITH_EVENTS,
     Mixed,
     Scan,
     Shipment,
@@ -38,7 +36,6 @@ from tocsin.engines.spark.strata import in_types, mixed_whole
 from tocsin.engines.stream import pipeline as frames
 from tocsin.engines.stream.guard import guard_of
 from tocsin.engines.stream.live_plan import LivePlan
-from tocsin.engines.stream.outputs import LATE
 from tocsin.plan.choose_columns import manifest_of
 from tocsin.plan.manifest import Manifest, Reader
 
@@ -47,10 +44,10 @@ class LiveRun(Run[DataFrame]):
     """One program on streams."""
 
     def _matches(self, rule: Rule) -> DataFrame:
-        found = self._live([rule]).matches()
-        late = [F.col(LATE.name)] if self.plan.options.with_late else []
+        live = self._live([rule])
+        others = [F.col(output.name) for output in live.settings.outputs]
         variables = (F.col(rule.name).getField(variable).alias(variable) for variable in rule.query.variables)
-        shown = select(found, *(F.col(each).alias(each) for each in RESULT[1:]), *variables, *late)
+        shown = select(live.matches(), *(F.col(each).alias(each) for each in RESULT[1:]), *variables, *others)
         return frames.require_one_late(shown, self.plan.options.with_late)
 
     def _together(self, wanted: Sequence[Rule]) -> DataFrame:
@@ -174,7 +171,7 @@ class _Live:
         scan = Scan(manifest, self.single, self.mixed)
         split = self._sharding()
         key = tuple(F.col(manifest.keys[name]) for name in split.key)
-        stream = WITH_EVENTS if options.with_late else WITH_CLOCK
+        stream = frames.what_travels(options)
         frame = scan.streamed(stream, frames.rated(options))
         make_ready_for_python(frame)
         shipment = Shipment(frame, scan.columns(stream), manifest.layouts[0], scan.micros, key)
