@@ -232,6 +232,7 @@ def test_a_strategy_from_one_file_is_weighed_only_when_it_is_asked_for(toy: None
     p = tocsin.pattern(PATTERN)
     assert "toy chosen" in " ".join(str(p.explain(strategy="toy")).split())
     assert "toy" not in str(p.explain())
+    assert planned(TEXTS["sequence"], strategy="toy").to_dict()["exchange"]["slice_us"] == 60_000_000
 
 
 def test_a_strategy_that_runs_a_formula_is_weighed_when_it_is_asked_for(

@@ -1,8 +1,9 @@
-"""A strategy: one way to run a rule; and the constructs that only some strategies run.
+"""`Strategy`, one way to run a query, and the constructs that only some strategies run.
 
-A strategy states what it refuses and chooses a search, or joins, for the rest; it contains no loop. Engines know forms,
-not strategies: to add a strategy of an existing form, write one file and register it. Predicates of ACEL, constructs of
-rules and values that Python computes are found here, so that each strategy refuses them in the same words.
+A strategy refuses the queries that it cannot run, and chooses a search or joins for the others. It contains no loop:
+engines run its `form`. To add a strategy of an existing form, write one file in `plan/strategies/` and register it;
+CONTRIBUTING.md describes how. The functions above the class find predicates of ACEL, constructs of rules and values
+that Python computes, so that all strategies refuse them in the same words.
 """
 
 from __future__ import annotations
@@ -129,21 +130,22 @@ class Form(Enum):
 
 
 class Strategy(ABC):
-    """One way to run a rule."""
+    """One way to run a query. `NestedLoops` in `plan/strategies/kernel.py` is the base of strategies with loops."""
 
-    name: ClassVar[str]  # what users call it
-    form: ClassVar[Form] = Form.SEARCH  # what engines do with it
+    name: ClassVar[str]  # for `match(strategy=...)`
+    form: ClassVar[Form] = Form.SEARCH  # how engines run it
     places: ClassVar[frozenset[str]] = EVERYWHERE  # where it runs: locally, on batches, on streams
 
     @abstractmethod
     def refuses(self, query: alg.Query, *, engine: str = ON_SPARK, one_input: bool = True) -> UnsupportedError | None:
-        """Why the strategy does not run a query, or None.
+        """Return the error for the first construct that the strategy cannot run, or None.
 
-        `engine` is where it is to run, in words; `one_input` whether all events come from one DataFrame.
+        `engine` ends a message, `ON_SPARK` or `LOCALLY`; `one_input` is whether all events come from one DataFrame.
+        Return `OptionRefusedError` if another strategy runs the query, and `UnsupportedError` with a gap if none does.
         """
 
     def requires(self, query: alg.Query, *, engine: str = ON_SPARK, one_input: bool = True) -> None:
-        """Raise what the strategy refuses."""
+        """Raise the error of `refuses`."""
         refusal = self.refuses(query, engine=engine, one_input=one_input)
         if refusal is not None:
             raise refusal
@@ -153,11 +155,18 @@ class Strategy(ABC):
         raise InternalError(f"The strategy `{self.name}` has no search.")
 
     def slice_us(self, plan: Plan) -> int | None:
-        """The width of time slices; None: as wide as the search makes them."""
+        """Return the width of time slices on a Spark batch; None for 16 times the reach of the pattern.
+
+        Slices are never narrower than the reach of the pattern, so that an event lies in few of them
+        (`kernels.reach.width_us`). The local engine and streams have no slices and ignore the width.
+        """
         if plan.options.slice_us is not None or plan.options.known is None:
             return plan.options.slice_us
         return plan.choice.slice_us
 
     @abstractmethod
     def describe(self, plan: Plan) -> str:
-        """Describe in words what runs; before there are inputs, only searches and joins are asked."""
+        """Return the lines that `explain` prints: what is scanned, shuffled and searched.
+
+        `explain` without inputs makes a plan without types, in which only the search and the joins can be read.
+        """
