@@ -1,5 +1,7 @@
-"""The planner's brain: rewrite rules, statistics, estimates and costs, and the choice of a strategy. No Spark.
+"""The optimizer: rewrite rules, statistics, estimates, costs, and the choice of a strategy. No Spark.
 
-A query of the algebra, its temporal network and perhaps statistics go in; an equal query and a `Choice` come out. How a
-strategy runs, and whether an engine can run a query at all, is for the engines to say.
+Input    a query of the algebra, its temporal network, and statistics if there are any
+Output   an equivalent query, and a `Choice`
+
+Strategies (`tocsin.plan.strategies`) decide whether they can run a query.
 """

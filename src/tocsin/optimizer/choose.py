@@ -1,6 +1,6 @@
-"""The choice of a strategy: by cost where there are statistics, the kernel nearly always where there are none.
+"""Choose a strategy: by cost if there are statistics, and otherwise nearly always the kernel.
 
-Engines say what they can run; the choice says what is best of it. Nothing here changes a result.
+Strategies refuse what they cannot run; this module chooses among the others. A choice never changes a result.
 """
 
 from __future__ import annotations

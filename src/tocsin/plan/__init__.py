@@ -1,1 +1,1 @@
-"""From a query to a plan: what is bound, rewritten and chosen before anything runs. No Spark, no Arrow."""
+"""From a query to a plan: what is bound, rewritten and chosen before anything runs. No Spark."""

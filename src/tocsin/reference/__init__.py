@@ -1,4 +1,4 @@
-"""The judge: SEMANTICS transcribed, slow on purpose, sharing no code with the engines it judges.
+"""The reference evaluator: an executable specification, slow and simple, which shares no code with the engines.
 
 >>> import tocsin
 >>> p = tocsin.pattern("PATTERN SEQ(A a, B b) WITHIN 10 SECONDS")

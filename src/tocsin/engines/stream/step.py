@@ -34,7 +34,7 @@ from tocsin.plan.manifest import EVENT, Layout
 
 @dataclass(frozen=True)
 class Report:
-    """Numbers of one step; `tocsin.engines.stream.outputs` describes them."""
+    """The metrics of one step; the table in `tocsin.engines.stream.outputs` describes them."""
 
     events: int
     late: int
@@ -49,7 +49,11 @@ class Report:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Batches of the result, late events, and numbers of a step."""
+    """What a step returns: batches of the result, the numbers of the step, and late events.
+
+    `late` has the columns of the input; its column `tocsin.plan.manifest.EVENT` holds each event as JSON if the stream
+    asks for late events.
+    """
 
     batches: list[pa.RecordBatch]
     report: Report
