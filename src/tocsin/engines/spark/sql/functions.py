@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
+from functools import partial
 from itertools import chain
-from typing import Protocol
 
 from tocsin.engines.spark.sql.column import Case, Column, Operand, Plain, bigint_literal, identifier, literal, operand
 
@@ -50,99 +50,19 @@ def _call(name: str, *arguments: Operand) -> Column:
     return Column(f"{name}({', '.join(map(operand, arguments))})")
 
 
-class _Function(Protocol):
-    def __call__(self, *arguments: Operand) -> Column: ...
+def __getattr__(name: str) -> Callable[..., Column]:
+    """Spark's function of this name, unless this module defines it in a form of its own: `F.coalesce(a, b)`."""
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return partial(_call, name)
 
 
-def _function(name: str) -> _Function:
-    return lambda *arguments: _call(name, *arguments)
-
-
-abs = _function("abs")
-array = _function("array")
-array_compact = _function("array_compact")
-array_distinct = _function("array_distinct")
-array_max = _function("array_max")
-array_min = _function("array_min")
-array_repeat = _function("array_repeat")
-array_size = _function("array_size")
-arrays_zip = _function("arrays_zip")
-ceil = _function("ceil")
-coalesce = _function("coalesce")
-concat = _function("concat")
-concat_ws = _function("concat_ws")
-explode = _function("explode")
-flatten = _function("flatten")
-floor = _function("floor")
-from_utc_timestamp = _function("from_utc_timestamp")
-get = _function("get")
-greatest = _function("greatest")
-hex = _function("hex")
-hour = _function("hour")
-inline = _function("inline")
-input_file_name = _function("input_file_name")
-isnan = _function("isnan")
-least = _function("least")
-length = _function("length")
-lower = _function("lower")
-lpad = _function("lpad")
-minute = _function("minute")
-negative = _function("negative")
-pmod = _function("pmod")
-posexplode_outer = _function("posexplode_outer")
-pow = _function("pow")
-raise_error = _function("raise_error")
-rand = _function("rand")
-regexp_replace = _function("regexp_replace")
-rint = _function("rint")
-round = _function("round")
-row_number = _function("row_number")
-second = _function("second")
-sequence = _function("sequence")
-shiftleft = _function("shiftleft")
-shiftright = _function("shiftright")
-signum = _function("signum")
-slice = _function("slice")
-spark_partition_id = _function("spark_partition_id")
-sqrt = _function("sqrt")
-substring = _function("substring")
-substring_index = _function("substring_index")
-timestamp_micros = _function("timestamp_micros")
-trim = _function("trim")
-try_add = _function("try_add")
-try_divide = _function("try_divide")
-try_mod = _function("try_mod")
-try_multiply = _function("try_multiply")
-try_subtract = _function("try_subtract")
-unix_date = _function("unix_date")
-unix_micros = _function("unix_micros")
-upper = _function("upper")
-xxhash64 = _function("xxhash64")
-
-# --- aggregates -----------------------------------------------------------------------------------
-
-collect_list = _function("collect_list")
-collect_set = _function("collect_set")
-count = _function("count")
-count_if = _function("count_if")
-hll_sketch_agg = _function("hll_sketch_agg")
-hll_sketch_estimate = _function("hll_sketch_estimate")
-hll_union_agg = _function("hll_union_agg")
-max = _function("max")
-max_by = _function("max_by")
-min = _function("min")
-min_by = _function("min_by")
-stddev_pop = _function("stddev_pop")
-sum = _function("sum")
-try_sum = _function("try_sum")
+# --- functions with a form of their own -----------------------------------------------------------
 
 
 def count_distinct(column: Column) -> Column:
     """How many different values there are."""
     return Column(f"count(DISTINCT {column.text})")
-
-
-# --- functions with a form of their own -----------------------------------------------------------
 
 
 def extract(field: str, source: Column) -> Column:
