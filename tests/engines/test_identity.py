@@ -221,8 +221,8 @@ def test_arrays_of_digests_are_hashed_as_their_sum(spark: SparkSession) -> None:
         "b": identity.bag(F.col("many"), F.col("many")),
         "a": identity.at_most_one(F.col("one"), F.col("one")),
         "c": identity.bag(F.col("other"), F.col("other")),
-        "d": identity.absent(),
-        "e": identity.one(F.col("end"), F.col("end")),
+        "d": identity.copies([], []),
+        "e": identity.copies([F.col("end")], [F.col("end")]),
         "f": identity.copies([F.col("end"), F.bigint(-(2**63))], [F.col("end"), F.bigint(-(2**63))]),
     }
     found = select(frame, *identity.hashes(F.col("start"), F.col("end"), events)).collect()

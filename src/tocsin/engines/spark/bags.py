@@ -8,13 +8,12 @@ exploded: aggregates within one match are higher-order functions on it. A sum of
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pyspark.sql import types as T
 
 from tocsin import errors
-from tocsin.engines.spark.spark_types import Shape
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.typed_columns import Kind, Value, null
@@ -22,7 +21,6 @@ from tocsin.language import expressions as ex
 
 # Every sum of 64-bit integers fits, and one more digit, which Spark wants for the sum of two, still fits 38.
 WIDE_INTEGER = "decimal(38,0)"
-UNKNOWN_SCALE = 18  # of decimals that are computed and not a column
 
 
 @dataclass(frozen=True)
@@ -61,12 +59,22 @@ class Binding:
         known = F.lit(self.is_bound) if self.exists is None else F.coalesce(self.exists, F.lit(False))
         return known.cast("int").cast("bigint")
 
+    def chosen(self, index: ex.Index) -> Binding:
+        """The event an index means, as of a bag of this one event; an unbound one when there is none (R15)."""
+        is_outside = isinstance(index, ex.Fixed) and index.number != 1
+        return replace(self, is_bound=False) if is_outside else self
+
     def only_if_bound(self, value: Value) -> Value:
         """A value computed for the event, not for an event of NULLs: `COUNT(b.x IS NULL)` of none is 0."""
         if self.is_bound and self.exists is None:
             return value
         test = F.lit(False) if self.exists is None or not self.is_bound else self.exists
-        return Value(F.when(test, value.column), value.kind, value.in_micros)
+        return value.held_in(F.when(test, value.column))
+
+    def values(self, compute: Callable[[Binding], Value]) -> Values:
+        """The value of `compute` for the event, NULL when there is none."""
+        value = self.only_if_bound(compute(self))
+        return Values(F.array(value.column), value)
 
 
 Fields = Mapping[str, tuple[str, T.DataType]]
@@ -121,10 +129,6 @@ class Bag:
         place = _place(index)
         return self.one(F.get(self.held, F.array_size(self.held) - 1 if place is None else F.lit(place)))
 
-    def type_of(self, path: tuple[str, ...]) -> T.DataType:
-        """The type of an attribute."""
-        return self.one(self.held).attribute(path)[1]
-
     def attributes(self, path: tuple[str, ...]) -> Column:
         """The values of an attribute as an array, NULLs included; NULL when there is no event."""
         return F.when(
@@ -139,83 +143,72 @@ class Bag:
             kinds.append(compute(self.one(event)))
             return kinds[-1].column
 
-        array = F.coalesce(F.transform(self.held, column), F.array())
-        return Values(array, kinds[0].kind, kinds[0].in_micros)
+        return Values(F.coalesce(F.transform(self.held, column), F.array()), kinds[0])
 
 
 @dataclass(frozen=True)
 class Values:
-    """An array of values of one kind; never NULL itself."""
+    """An array of values, never NULL itself. `each` has their kind; its column means nothing."""
 
     array: Column
-    kind: Kind
-    in_micros: bool = False
+    each: Value
 
-    def fold(self, function: str, *, distinct: bool = False, dtype: T.DataType | None = None) -> Value:
-        """An aggregate of the values, in the order of their events (R18); `dtype` is their type, when it is known."""
+    def fold(self, function: str, *, distinct: bool = False) -> Value:
+        """An aggregate of the values, in the order of their events (R18)."""
+        element = self.each.held_in
         match function:
             case "first":
-                return self._element(F.get(self.array, F.lit(0)))
+                return element(F.get(self.array, F.lit(0)))
             case "last":
-                return self._element(F.get(self.array, F.array_size(self.array) - 1))
+                return element(F.get(self.array, F.array_size(self.array) - 1))
             case "min":
-                return self._element(F.array_min(self.array))
+                return element(F.array_min(self.array))
             case "max":
-                return self._element(F.array_max(self.array))
+                return element(F.array_max(self.array))
             case "range":
-                low, high = self._element(F.array_min(self.array)), self._element(F.array_max(self.array))
-                apart = F.try_subtract(high.number, low.number)
-                if self.kind is not Kind.INTEGER:
-                    return Value(apart, self.kind)
-                return Value(F.when(high.column.isNotNull(), fitting(apart, "range")), self.kind)
+                low, high = element(F.array_min(self.array)), element(F.array_max(self.array))
+                return range_of(low, high, errors.NumberTooLargeError.of_match(function))
             case _:
                 pass  # the others leave NULLs out
         known = F.array_compact(self.array)
         if distinct:
-            known = distinct_of(known, self.kind)
+            # Spark tells −0.0 from 0.0 in arrays.
+            is_double = self.each.kind is Kind.DOUBLE
+            known = F.array_distinct(F.transform(known, lambda value: value + 0.0) if is_double else known)
         count = F.array_size(known).cast("bigint")
         match function:
             case "count":
                 return Value(count, Kind.INTEGER)
             case "collect":
-                return Value(F.transform(known, lambda value: self._element(value).output), Kind.OTHER)
+                return Value(F.transform(known, lambda value: element(value).output), Kind.OTHER)
+            case "sum" if self.each.kind in (Kind.DOUBLE, Kind.DECIMAL):
+                return decimal_sum(element(self._total(known)))
             case "sum":
-                return self._sum(known, dtype)
+                # The sum is exact, so that one on the way may well be beyond 64 bits.
+                whole = self._total(known).try_cast("bigint")
+                return Value(fitting(whole, errors.NumberTooLargeError.of_match(function)), Kind.INTEGER)
             case "avg":
-                return Value(self._mean(known, count, dtype), Kind.DOUBLE)
+                return Value(self._mean(known, count), Kind.DOUBLE)
             case "stddev":
-                return Value(self._deviation(known, count, dtype), Kind.DOUBLE)
+                return Value(self._deviation(known, count), Kind.DOUBLE)
             case _:
                 raise errors.InternalError(f"There is no aggregate `{function}`.")
 
-    def _element(self, column: Column) -> Value:
-        return Value(column, self.kind, self.in_micros)
-
-    def _sum(self, known: Column, dtype: T.DataType | None) -> Value:
-        total = self._total(known, dtype)
-        if self.kind in (Kind.DOUBLE, Kind.DECIMAL):
-            return decimal_sum(Value(total, self.kind), dtype)
-        # The sum is exact, so that one on the way may well be beyond 64 bits.
-        return Value(fitting(total.try_cast("bigint"), "sum"), Kind.INTEGER)
-
-    def _total(self, known: Column, dtype: T.DataType | None) -> Column:
-        if self.kind is Kind.DOUBLE:
+    def _total(self, known: Column) -> Column:
+        if self.each.kind is Kind.DOUBLE:
             return _double_sum(known)
-        wide = WIDE_INTEGER
-        if self.kind is Kind.DECIMAL:
-            scale = scale_of(dtype)
-            # With 38 digits Spark would give up one after the point when it adds.
-            wide = f"decimal(37,{scale})"
+        # With 38 digits Spark would give up one after the point when it adds.
+        wide = f"decimal(37,{self.each.scale})" if self.each.kind is Kind.DECIMAL else WIDE_INTEGER
         return F.aggregate(
             known, F.lit(0).cast(wide), lambda total, value: F.try_add(total, value.try_cast(wide)).try_cast(wide)
         )
 
-    def _mean(self, known: Column, count: Column, dtype: T.DataType | None) -> Column:
-        return F.try_divide(self._total(known, dtype).cast("double"), count.cast("double"))
+    def _mean(self, known: Column, count: Column) -> Column:
+        return F.try_divide(self._total(known).cast("double"), count.cast("double"))
 
-    def _deviation(self, known: Column, count: Column, dtype: T.DataType | None) -> Column:
+    def _deviation(self, known: Column, count: Column) -> Column:
         """Of the population, from the differences to the mean."""
-        mean = self._mean(known, count, dtype)
+        mean = self._mean(known, count)
         # The mean is put beside each value, for inside a lambda it would be computed again for every one.
         means = F.array_repeat(mean, count.cast("int"))
         # Not `pow`, whose last digit depends on the machine.
@@ -223,28 +216,24 @@ class Values:
         return F.sqrt(F.try_divide(_double_sum(squares), count.cast("double")))
 
 
-def scale_of(dtype: T.DataType | None) -> int:
-    """How many digits behind the point a decimal has."""
-    return dtype.scale if isinstance(dtype, T.DecimalType) else UNKNOWN_SCALE
-
-
-def decimal_sum(total: Value, dtype: T.DataType | None) -> Value:
+def decimal_sum(total: Value) -> Value:
     """A sum in the type that sums of decimals have; other sums as they are."""
     if total.kind is not Kind.DECIMAL:
         return total
-    return Value(total.column.cast(f"decimal(38,{scale_of(dtype)})"), total.kind)
+    return total.held_in(total.column.cast(f"decimal(38,{total.scale})"))
 
 
-def fitting(whole: Column, function: str) -> Column:
+def range_of(low: Value, high: Value, too_large: errors.NumberTooLargeError) -> Value:
+    """The distance of the extremes of some values."""
+    apart = F.try_subtract(high.number, low.number)
+    if low.kind is Kind.INTEGER:
+        apart = F.when(high.column.isNotNull(), fitting(apart, too_large))
+    return low.held_in(apart)
+
+
+def fitting(whole: Column, too_large: errors.NumberTooLargeError) -> Column:
     """An aggregate of integers that is NULL only where it needs more than 64 bits, which stops the query (D24)."""
-    problem = str(errors.NumberTooLargeError.of_match(function))
-    return F.coalesce(whole, F.raise_error(F.lit(problem)).cast("bigint"))
-
-
-def distinct_of(array: Column, kind: Kind) -> Column:
-    """An array without repetition; the first of equal values stays."""
-    # Spark tells −0.0 from 0.0 in arrays.
-    return F.array_distinct(F.transform(array, lambda value: value + 0.0) if kind is Kind.DOUBLE else array)
+    return F.coalesce(whole, F.raise_error(str(too_large)).cast("bigint"))
 
 
 def _double_sum(known: Column) -> Column:
@@ -267,7 +256,7 @@ def _double_sum(known: Column) -> Column:
 
 @dataclass(frozen=True)
 class Copies(Bag):
-    """A bag whose events are columns of one row; it is an array only where a user asks for it."""
+    """A bag of at least one event, whose events are columns of one row; an array only where a user asks for it."""
 
     copies: tuple[Binding, ...] = ()
 
@@ -278,34 +267,20 @@ class Copies(Bag):
 
     @cached_property
     def event(self) -> Column:
-        """All its events, NULL when there is none."""
+        """All its events."""
         return self.held
 
     def chosen(self, index: ex.Index) -> Binding:
         """The event an index means; an unbound one when there is none (R15)."""
         place = _place(index)
         place = len(self.copies) - 1 if place is None else place
-        if 0 <= place < len(self.copies):
-            return self.copies[place]
-        return Binding({name: (F.lit(None), dtype) for name, (_, dtype) in self.fields.items()}, is_bound=False)
+        return self.copies[place] if 0 <= place < len(self.copies) else replace(self.copies[0], is_bound=False)
 
     def attributes(self, path: tuple[str, ...]) -> Column:
         """The values of an attribute as an array."""
-        if not self.copies:
-            return null(T.ArrayType(self.type_of(path)))
         return F.array(*(copy.attribute(path)[0] for copy in self.copies))
 
     def values(self, compute: Callable[[Binding], Value]) -> Values:
         """The values of `compute` for each event, in their order."""
-        if not self.copies:
-            return super().values(compute)
         found = [compute(copy) for copy in self.copies]
-        return Values(F.array(*(value.column for value in found)), found[0].kind, found[0].in_micros)
-
-
-def copies_of(shape: Shape, copies: tuple[Binding, ...]) -> Copies:
-    """The bag of these events, all of one shape."""
-    fields = {name: (name, dtype) for name, dtype in shape.items()}
-    nothing = null(T.ArrayType(T.StructType([T.StructField(name, dtype) for name, dtype in shape.items()])))
-    held = F.array(*(copy.event for copy in copies)) if copies else nothing
-    return Copies(held, fields, copies)
+        return Values(F.array(*(value.column for value in found)), found[0])

@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 
 from tocsin import errors
 from tocsin.engines.spark import tables
-from tocsin.engines.spark.bags import Bag, Binding, decimal_sum
+from tocsin.engines.spark.bags import Bag, Binding
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.typed_columns import (
@@ -28,7 +28,6 @@ from tocsin.engines.spark.typed_columns import (
     arithmetic,
     calendar,
     compare,
-    instant_of_micros,
     literal,
     mean,
     meet,
@@ -84,7 +83,7 @@ class Compiler:
             case ex.Literal():
                 return literal(node.value)
             case ex.Timestamp():
-                return Value(instant_of_micros(F.lit(microseconds(node.value))), Kind.INSTANT)
+                return Value(F.timestamp_micros(microseconds(node.value)), Kind.INSTANT)
             case ex.Date():
                 return Value(F.lit(node.value.isoformat()).cast("date"), Kind.DATE)
             case ex.Interval():
@@ -145,12 +144,7 @@ class Compiler:
 
     def typed(self, node: ex.Attribute) -> tuple[Column, T.DataType]:
         """The column of a reference as it is and its type; NULL where the index is outside the bag."""
-        binding = self.bindings[node.variable]
-        if isinstance(binding, Bag):
-            return binding.chosen(node.index).attribute(node.path)
-        column, dtype = binding.attribute(node.path)
-        is_outside = isinstance(node.index, ex.Fixed) and node.index.number != 1
-        return (null(dtype) if is_outside else column), dtype
+        return self.bindings[node.variable].chosen(node.index).attribute(node.path)
 
     def _membership(self, node: ex.In) -> Column:
         subject = self.value(node.operand)
@@ -177,36 +171,8 @@ class Compiler:
         if isinstance(node.argument, ex.Variable):
             return Value(binding.size, Kind.INTEGER)
         argument = node.argument
-        if isinstance(binding, Binding):
-            folded = _fold(node.function, binding.only_if_bound(self.value(argument)))
-            dtype = self.typed(argument)[1] if isinstance(argument, ex.Attribute) else None
-            return decimal_sum(folded, dtype) if node.function == "sum" else folded
-        dtype = binding.type_of(argument.path) if isinstance(argument, ex.Attribute) else None
         values = binding.values(lambda event: Compiler({name: event}).value(argument))
-        return values.fold(node.function, distinct=node.distinct, dtype=dtype)
-
-
-def _fold(function: str, value: Value) -> Value:
-    """An aggregate of one value, or of none where it is NULL."""
-    known = value.column.isNotNull()
-    match function:
-        case "count":
-            return Value(F.when(known, 1).otherwise(0).cast("bigint"), Kind.INTEGER)
-        case "sum":
-            return Value(F.coalesce(value.number, F.lit(0)), value.kind)
-        case "avg":
-            return Value(value.number.cast("double"), Kind.DOUBLE)
-        case "stddev":
-            number = value.number.cast("double")
-            return Value(number - number, Kind.DOUBLE)
-        case "range":
-            return arithmetic("-", value, value)
-        case "collect":
-            return Value(F.array_compact(F.array(value.output)), Kind.OTHER)
-        case "min" | "max" | "first" | "last":
-            return value
-        case _:
-            raise errors.InternalError(f"There is no aggregate `{function}`.")
+        return values.fold(node.function, distinct=node.distinct)
 
 
 def like_pattern(pattern: str) -> str:

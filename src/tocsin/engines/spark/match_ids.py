@@ -41,7 +41,7 @@ from pyspark.sql import types as T
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import with_columns
-from tocsin.engines.spark.typed_columns import Kind, kind_of, micros_of_instant, micros_of_interval, micros_of_local
+from tocsin.engines.spark.typed_columns import Kind, value_of
 from tocsin.engines.worker.arrow_scan import end_of
 
 FIRST_DIGEST, SECOND_DIGEST = "__tocsin_digest1", "__tocsin_digest2"
@@ -97,11 +97,6 @@ def digests(names: Column, columns: Typed, *, id: str | None = None) -> list[Col
     ]
 
 
-def one(first: Column, second: Column) -> Digests:
-    """A variable that holds one event."""
-    return Digests(F.bigint(1), first, second)
-
-
 def at_most_one(first: Column, second: Column) -> Digests:
     """A variable that is unbound where its digests are NULL."""
     return Digests(F.when(first.isNull(), 0).otherwise(1).cast("bigint"), first, second)
@@ -113,13 +108,10 @@ def bag(first: Column, second: Column) -> Digests:
 
 
 def copies(first: Sequence[Column], second: Sequence[Column]) -> Digests:
-    """An iterated variable that holds so many events, one column for each digest."""
+    """A variable that holds so many events, with a column for each digest; none: it is unbound."""
+    if not first:
+        return Digests(F.bigint(0))
     return Digests(F.bigint(len(first)), _sum_of(first), _sum_of(second))
-
-
-def absent() -> Digests:
-    """A variable that is not bound."""
-    return Digests(F.bigint(0))
 
 
 def hashes(start_us: Column, end_us: Column, variables: Mapping[str, Digests]) -> list[Column]:
@@ -161,11 +153,12 @@ def _sum(digests: Column) -> Column:
     return F.when(F.array_size(digests) > 0, F.aggregate(digests, F.bigint(0), lambda *both: _sum_of(both)))
 
 
-def _sum_of(digests: Iterable[Column]) -> Column:
+def _sum_of(digests: Sequence[Column]) -> Column:
     """The sum of BIGINTs modulo 2**64, in two halves: Spark's own `+` raises an error beyond 64 bits."""
-    some = list(digests)
-    low = reduce(Column.__add__, (one.bitwiseAND(LOW_HALF) for one in some))
-    high = reduce(Column.__add__, (F.shiftright(one, 32) for one in some))
+    if len(digests) == 1:
+        return digests[0]
+    low = reduce(Column.__add__, (one.bitwiseAND(LOW_HALF) for one in digests))
+    high = reduce(Column.__add__, (F.shiftright(one, 32) for one in digests))
     return F.shiftleft(high + F.shiftright(low, 32), 32).bitwiseOR(low.bitwiseAND(LOW_HALF))
 
 
@@ -192,17 +185,14 @@ def _written(column: Column, dtype: T.DataType, salt: int) -> Column:
     if isinstance(dtype, T.StructType):
         fields = {field.name: (column.getField(field.name), field.dataType) for field in dtype.fields}
         return F.when(column.isNotNull(), _digest(salt, _listed(sorted(fields)), fields))
-    match kind_of(dtype):
+    value = value_of(column, dtype)
+    match value.kind:
         case Kind.INTEGER | Kind.BOOLEAN:
             return column.cast("bigint")
         case Kind.DOUBLE:
             return column.cast("double")
-        case Kind.INSTANT:
-            return micros_of_instant(column)
-        case Kind.LOCAL:
-            return micros_of_local(column)
-        case Kind.INTERVAL:
-            return micros_of_interval(column)
+        case Kind.INSTANT | Kind.LOCAL | Kind.INTERVAL:
+            return value.micros
         case _ if isinstance(dtype, T.BinaryType):
             return F.hex(column)
         case _ if isinstance(dtype, T.ArrayType | T.MapType | T.VariantType):
@@ -233,17 +223,14 @@ def _value(column: Column, dtype: T.DataType) -> Column:
     if isinstance(dtype, T.StructType):
         fields = {field.name: (column.getField(field.name), field.dataType) for field in dtype.fields}
         return F.when(column.isNotNull(), _object(fields, begin="{"))
-    match kind_of(dtype):
+    value = value_of(column, dtype)
+    match value.kind:
         case Kind.INTEGER | Kind.BOOLEAN:
             return column.cast("string")
         case Kind.DOUBLE:
             return number_text(column.cast("double"))
-        case Kind.INSTANT:
-            return micros_of_instant(column).cast("string")
-        case Kind.LOCAL:
-            return micros_of_local(column).cast("string")
-        case Kind.INTERVAL:
-            return micros_of_interval(column).cast("string")
+        case Kind.INSTANT | Kind.LOCAL | Kind.INTERVAL:
+            return value.micros.cast("string")
         case Kind.STRING:
             return _quoted(column)
         case _ if isinstance(dtype, T.BinaryType):

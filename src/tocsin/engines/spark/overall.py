@@ -20,7 +20,7 @@ from pyspark.sql import types as T
 
 from tocsin.algebra import nodes as alg
 from tocsin.engines.spark import scan
-from tocsin.engines.spark.bags import Bag, Binding, Values, decimal_sum
+from tocsin.engines.spark.bags import Bag, Binding, Values, decimal_sum, fitting, range_of
 from tocsin.engines.spark.columns import Compiler
 from tocsin.engines.spark.compat import schema_of
 from tocsin.engines.spark.computed import computed
@@ -90,7 +90,7 @@ def group_keys(
             found[written] = Key(name, column, value_of(after, dtype), after)
         else:
             before = compiler.value(expression)
-            value = Value(after, before.kind, before.in_micros)
+            value = before.held_in(after)
             found[written] = Key(name, before.column, value, value.output)
     return found
 
@@ -137,10 +137,13 @@ class _Part:
     node: ex.Aggregate
     name: str
     column: Column
-    kind: Kind
-    in_micros: bool = False
+    each: Value  # a value, as far as its kind goes
     is_array: bool = False
-    dtype: T.DataType | None = None  # of an attribute as it is
+
+    @property
+    def of_integers(self) -> bool:
+        """Whether sums are added exactly: Spark adds BIGINTs in 64 bits, and decimals of 19 digits in 29."""
+        return self.each.kind not in (Kind.DOUBLE, Kind.DECIMAL)
 
 
 @dataclass(frozen=True)
@@ -163,9 +166,13 @@ class _Overall:
             F.count_if(F.col(PLACE) == 0).alias(MATCHES),
             *(column.alias(f"{part.name}_{number}") for part in parts for number, column in enumerate(_combined(part))),
         )
-        known: dict[ex.Expression, Value] = {part.node: _result(part) for part in parts}
-        known[ex.Aggregate("count", None)] = Value(F.col(MATCHES), Kind.INTEGER)
-        known |= {ex.Call("digits", (part.node,)): _digits(part) for part in parts if _is_whole_sum(part)}
+        known: dict[ex.Expression, Value] = {ex.Aggregate("count", None): Value(F.col(MATCHES), Kind.INTEGER)}
+        for part in parts:
+            first, second = (F.col(f"{part.name}_{number}") for number in (0, 1))
+            known[part.node] = _result(part, first, second)
+            if part.node.function == "sum" and not part.node.distinct and part.of_integers:
+                # Also beyond 64 bits.
+                known[ex.Call("digits", (part.node,))] = Value(_total(first, second).cast("string"), Kind.STRING)
         return returned(self.query, groups, keys, known, self.time)
 
     @cached_property
@@ -201,23 +208,20 @@ class _Overall:
         (variable,) = ex.variables_in(argument)
         binding = self.bindings[variable]
         if isinstance(argument, ex.Variable):
-            return _Part(node, name, binding.size, Kind.INTEGER)
+            return _Part(node, name, binding.size, Value(binding.size, Kind.INTEGER))
 
         def compute(event: Binding) -> Value:
             value = Compiler({variable: event}).value(argument)
             if node.function not in ("first", "last"):
                 return value
-            pair = F.struct(event.columns[names.POSITION][0].alias(AT), value.column.alias(VALUE))
-            return Value(pair, value.kind, value.in_micros)
+            at, _ = event.columns[names.POSITION]
+            return value.held_in(F.struct(at.alias(AT), value.column.alias(VALUE)))
 
-        path = argument.path if isinstance(argument, ex.Attribute) else None
         if isinstance(binding, Bag):
             values = binding.values(compute)
-            dtype = None if path is None else binding.type_of(path)
-            return _Part(node, name, values.array, values.kind, values.in_micros, is_array=True, dtype=dtype)
+            return _Part(node, name, values.array, values.each, is_array=True)
         value = binding.only_if_bound(compute(binding))
-        dtype = None if path is None else binding.attribute(path)[1]
-        return _Part(node, name, value.column, value.kind, value.in_micros, dtype=dtype)
+        return _Part(node, name, value.column, value)
 
     def _one_below_the_other(self, rows: DataFrame) -> DataFrame:
         arrays = [part.name for part in self._parts if part.is_array]
@@ -240,73 +244,67 @@ class _Overall:
 
 def _combined(part: _Part) -> list[Column]:
     """The aggregates of Spark that a part needs; `_result` puts them together."""
-    column, function = F.col(part.name), part.node.function
-    if isinstance(part.node.argument, ex.Variable):
-        return [F.try_sum(column)]
-    if function in ("first", "last"):
-        choose = F.min_by if function == "first" else F.max_by
-        return [choose(column.getField(VALUE), column.getField(AT))]
-    if function in ("min", "max"):
-        return [F.min(column) if function == "min" else F.max(column)]
-    if function == "range":
-        return [F.min(column), F.max(column)]
-    if part.kind is Kind.DOUBLE:
-        column = column + 0.0  # −0.0 and 0.0 are one value
-    if function == "count":
-        return [F.count_distinct(column) if part.node.distinct else F.count(column)]
-    if part.node.distinct or function == "collect":
-        return [F.collect_set(column) if part.node.distinct else F.collect_list(column)]
-    if function == "stddev":
-        return [F.stddev_pop(column.cast("double"))]
-    return [F.try_sum(_addend(column, part.kind)), F.count(column)]
+    column, distinct = F.col(part.name), part.node.distinct
+    match part.node.function:
+        case _ if isinstance(part.node.argument, ex.Variable):
+            return [F.try_sum(column)]
+        case "first":
+            return [F.min_by(column.getField(VALUE), column.getField(AT))]
+        case "last":
+            return [F.max_by(column.getField(VALUE), column.getField(AT))]
+        case "min":
+            return [F.min(column)]
+        case "max":
+            return [F.max(column)]
+        case "range":
+            return [F.min(column), F.max(column)]
+        case _ if part.each.kind is Kind.DOUBLE:
+            column = column + 0.0  # −0.0 and 0.0 are one value
+        case _:
+            pass
+    match part.node.function:
+        case "count":
+            return [F.count_distinct(column) if distinct else F.count(column)]
+        case _ if distinct:
+            return [F.collect_set(column)]
+        case "collect":
+            return [F.collect_list(column)]
+        case "stddev":
+            return [F.stddev_pop(column.cast("double"))]
+        case _:
+            addend = column.cast("bigint").cast(LONGEST_INTEGER) if part.of_integers else column
+            return [F.try_sum(addend), F.count(column)]
 
 
-def _is_whole_sum(part: _Part) -> bool:
-    return part.node.function == "sum" and not part.node.distinct and part.kind not in (Kind.DOUBLE, Kind.DECIMAL)
-
-
-def _digits(part: _Part) -> Value:
-    """A sum of integers as text, also beyond 64 bits."""
-    first, second = (F.col(f"{part.name}_{number}") for number in (0, 1))
-    return Value(F.when(second > 0, first).otherwise(F.lit(0)).cast("string"), Kind.STRING)
-
-
-def _addend(column: Column, kind: Kind) -> Column:
-    # Spark adds BIGINTs in 64 bits; decimals of 19 digits it adds in 29.
-    return column if kind in (Kind.DOUBLE, Kind.DECIMAL) else column.cast("bigint").cast(LONGEST_INTEGER)
-
-
-def _or_fail(whole: Column, function: str) -> Column:
-    """The number is right or the job fails: a NULL here would be an overflow that nobody sees (SEMANTICS §9)."""
-    return F.coalesce(whole, F.raise_error(F.lit(str(too_large(function)))).cast("bigint"))
-
-
-def _result(part: _Part) -> Value:
+def _result(part: _Part, first: Column, second: Column) -> Value:
     """The value of an aggregate from the columns of `_combined` (R18, R40)."""
-    function, kind = part.node.function, part.kind
-    first, second = (F.col(f"{part.name}_{number}") for number in (0, 1))
-    if function == "count":
-        return Value(F.coalesce(first, F.lit(0)).cast("bigint"), Kind.INTEGER)
-    if function == "range":
-        apart = F.try_subtract(Value(second, kind).number, Value(first, kind).number)
-        if kind is not Kind.INTEGER:
-            return Value(apart, kind)
-        return Value(F.when(first.isNotNull(), _or_fail(apart, function)), kind)
-    if function == "stddev" and not part.node.distinct:
-        return Value(first, Kind.DOUBLE)
-    if function == "collect" or (part.node.distinct and function in ("sum", "avg", "stddev")):
-        folded = Values(first, kind, part.in_micros).fold(function, dtype=part.dtype)
-        if function == "collect":
-            return Value(F.when(F.col(MATCHES) > 0, folded.column), folded.kind)
-        return folded
-    if function == "avg":
-        return Value(F.try_divide(first.cast("double"), second.cast("double")), Kind.DOUBLE)
-    if function == "sum":
-        total = F.when(second > 0, first).otherwise(F.lit(0))
-        if kind in (Kind.DOUBLE, Kind.DECIMAL):
-            return decimal_sum(Value(total, kind), part.dtype)
-        return Value(_or_fail(total.try_cast("bigint"), function), Kind.INTEGER)
-    return Value(first, kind, part.in_micros)
+    element, distinct = part.each.held_in, part.node.distinct
+    match part.node.function:
+        case "count":
+            return Value(F.coalesce(first, F.lit(0)).cast("bigint"), Kind.INTEGER)
+        case "range":
+            return range_of(element(first), element(second), too_large("range"))
+        case "collect":
+            folded = Values(first, part.each).fold("collect")
+            return folded.held_in(F.when(F.col(MATCHES) > 0, folded.column))
+        case "sum" | "avg" | "stddev" if distinct:
+            return Values(first, part.each).fold(part.node.function)
+        case "stddev":
+            return Value(first, Kind.DOUBLE)
+        case "avg":
+            return Value(F.try_divide(first.cast("double"), second.cast("double")), Kind.DOUBLE)
+        case "sum" if part.of_integers:
+            # The number is right or the job fails: a NULL here would be an overflow that nobody sees (SEMANTICS §9).
+            return Value(fitting(_total(first, second).try_cast("bigint"), too_large("sum")), Kind.INTEGER)
+        case "sum":
+            return decimal_sum(element(_total(first, second)))
+        case _:
+            return element(first)
+
+
+def _total(total: Column, count: Column) -> Column:
+    """A sum, 0 of no values."""
+    return F.when(count > 0, total).otherwise(0)
 
 
 # --- counted, without building a match ------------------------------------------------------------

@@ -220,7 +220,7 @@ def _hashes(kernel: Search, inputs: Inputs, shapes: dict[str, Shape]) -> list[Co
         elif kind.optional or kernel.query.timeouts:
             digests[name] = identity.at_most_one(*(F.when(held.isNotNull(), digest(held)) for digest in pair))
         else:
-            digests[name] = identity.one(*(digest(held) for digest in pair))
+            digests[name] = identity.copies(*([digest(held)] for digest in pair))
     return identity.hashes(F.col(names.START), F.col(names.END), digests)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import decimal
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import reduce
 from operator import eq, ge, gt, le, lt, ne
@@ -48,34 +48,40 @@ COMPARISONS: Mapping[str, Callable[[Column, Column], Column]] = {
     ">": gt,
     ">=": ge,
 }
+KINDS: Mapping[Kind, tuple[type[T.DataType], ...]] = {
+    Kind.BOOLEAN: (T.BooleanType,),
+    Kind.INTEGER: (T.ByteType, T.ShortType, T.IntegerType, T.LongType),
+    Kind.DOUBLE: (T.FloatType, T.DoubleType),
+    Kind.DECIMAL: (T.DecimalType,),
+    Kind.STRING: (T.StringType, T.CharType, T.VarcharType),
+    Kind.DATE: (T.DateType,),
+    Kind.INSTANT: (T.TimestampType,),
+    Kind.LOCAL: (T.TimestampNTZType,),
+    Kind.INTERVAL: (T.DayTimeIntervalType,),
+    Kind.NULL: (T.NullType,),
+}
+UNKNOWN_SCALE = 18  # of decimals that are computed and not a column
 # The types of times in results.
 TIME_TYPES = {Kind.INSTANT: T.TimestampType(), Kind.LOCAL: T.TimestampNTZType(), Kind.INTEGER: T.LongType()}
 
 
 def kind_of(dtype: T.DataType) -> Kind:
     """The kind of a column's type."""
-    kinds: list[tuple[tuple[type[T.DataType], ...], Kind]] = [
-        ((T.BooleanType,), Kind.BOOLEAN),
-        ((T.ByteType, T.ShortType, T.IntegerType, T.LongType), Kind.INTEGER),
-        ((T.FloatType, T.DoubleType), Kind.DOUBLE),
-        ((T.DecimalType,), Kind.DECIMAL),
-        ((T.StringType, T.CharType, T.VarcharType), Kind.STRING),
-        ((T.DateType,), Kind.DATE),
-        ((T.TimestampType,), Kind.INSTANT),
-        ((T.TimestampNTZType,), Kind.LOCAL),
-        ((T.DayTimeIntervalType,), Kind.INTERVAL),
-        ((T.NullType,), Kind.NULL),
-    ]
-    return next((kind for types, kind in kinds if isinstance(dtype, types)), Kind.OTHER)
+    return next((kind for kind, types in KINDS.items() if isinstance(dtype, types)), Kind.OTHER)
 
 
 @dataclass(frozen=True)
 class Value:
-    """A Column and its kind; with `in_micros`, a time stamp is held as BIGINT microseconds."""
+    """A Column and its kind."""
 
     column: Column
     kind: Kind
-    in_micros: bool = False
+    in_micros: bool = False  # whether a time stamp is held as BIGINT microseconds
+    scale: int = UNKNOWN_SCALE  # how many digits behind the point a decimal has
+
+    def held_in(self, column: Column) -> Value:
+        """Another Column with values of the same kind."""
+        return replace(self, column=column)
 
     @property
     def micros(self) -> Column:
@@ -84,11 +90,12 @@ class Value:
             return self.column
         match self.kind:
             case Kind.INSTANT:
-                return micros_of_instant(self.column)
+                return F.unix_micros(self.column)
             case Kind.LOCAL:
-                return micros_of_local(self.column)
+                return _micros_of_local(self.column)
             case Kind.DATE:
-                return micros_of_date(self.column)
+                # NULL when no TIMESTAMP is that far away.
+                return F.try_multiply(F.unix_date(self.column).cast("bigint"), F.lit(DAY_US))
             case _:
                 return self.column
 
@@ -102,11 +109,11 @@ class Value:
         """The value as a user should see it."""
         match self.kind:
             case Kind.INSTANT if self.in_micros:
-                return instant_of_micros(self.column)
+                return F.timestamp_micros(self.column)
             case Kind.LOCAL if self.in_micros:
                 return local_of_micros(self.column)
             case Kind.INTERVAL:
-                return interval_of_micros(self.column)
+                return local_of_micros(self.column) - _local_epoch()
             case _:
                 return self.column
 
@@ -121,10 +128,15 @@ def value_of(column: Column, dtype: T.DataType) -> Value:
 
     A FLOAT computes as a DOUBLE: beside an integer Spark would make both FLOAT, and round them to seven digits.
     """
-    kind = kind_of(dtype)
-    if kind is Kind.INTERVAL:
-        return Value(micros_of_interval(column), kind)
-    return Value(column.cast("double") if isinstance(dtype, T.FloatType) else column, kind)
+    match dtype:
+        case T.DayTimeIntervalType():
+            return Value(_micros_of_interval(column), Kind.INTERVAL)
+        case T.FloatType():
+            return Value(column.cast("double"), Kind.DOUBLE)
+        case T.DecimalType():
+            return Value(column, Kind.DECIMAL, scale=dtype.scale)
+        case _:
+            return Value(column, kind_of(dtype))
 
 
 def literal(value: bool | int | float | str | None) -> Value:
@@ -272,12 +284,7 @@ def mean(values: Sequence[Value]) -> Value:
 DAY_US = 86_400_000_000
 
 
-def micros_of_instant(column: Column) -> Column:
-    """Microseconds since the epoch of a TIMESTAMP."""
-    return F.unix_micros(column)
-
-
-def micros_of_local(column: Column) -> Column:
+def _micros_of_local(column: Column) -> Column:
     """Microseconds of a TIMESTAMP_NTZ, read as if in UTC.
 
     `unix_micros` would first cast to TIMESTAMP, in the session's zone, where local times may be missing or come twice.
@@ -291,12 +298,7 @@ def micros_of_local(column: Column) -> Column:
     return F.when(days < 0, back).otherwise(days * DAY_US + within)
 
 
-def micros_of_date(column: Column) -> Column:
-    """Microseconds of the first instant of a DATE in UTC; NULL when no TIMESTAMP is that far away."""
-    return F.try_multiply(F.unix_date(column).cast("bigint"), F.lit(DAY_US))
-
-
-def micros_of_interval(column: Column) -> Column:
+def _micros_of_interval(column: Column) -> Column:
     """Microseconds of a day-time interval, which may have fewer fields than INTERVAL DAY TO SECOND."""
     column = column.cast("interval day to second")
     days = F.extract("DAY", column).cast("bigint")
@@ -308,26 +310,16 @@ def _second_micros(column: Column) -> Column:
     return (F.extract("SECOND", column) * 1_000_000).cast("bigint")
 
 
-def instant_of_micros(micros: Column) -> Column:
-    """A TIMESTAMP from its microseconds."""
-    return F.timestamp_micros(micros)
-
-
 def local_of_micros(micros: Column) -> Column:
     """A TIMESTAMP_NTZ from its microseconds."""
     return F.timestamp_add("MICROSECOND", micros, _local_epoch())
-
-
-def interval_of_micros(micros: Column) -> Column:
-    """An INTERVAL DAY TO SECOND from its microseconds."""
-    return local_of_micros(micros) - _local_epoch()
 
 
 def _local_epoch() -> Column:
     return F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
 
 
-# What Spark calls the fields of the calendar that it has by other names than rules.
+# Spark's names of the fields of the calendar that rules read.
 EXTRACTED = {
     "year": "YEAR",
     "month": "MONTH",
@@ -335,14 +327,14 @@ EXTRACTED = {
     "weekday": "DAYOFWEEK_ISO",
     "yearday": "DOY",
     "week": "WEEK",
+    "hour": "HOUR",
+    "minute": "MINUTE",
+    "second": "SECOND",
 }
 
 
 def calendar(field: str, micros: Column, zone: str | None) -> Column:
     """A field of the calendar, by the wall clock in a zone."""
     # That clock as if it stood in UTC. The fields of a TIMESTAMP are those of the session's zone, so it is made local.
-    shown = micros if zone is None else micros_of_instant(F.from_utc_timestamp(instant_of_micros(micros), zone))
-    local = local_of_micros(shown)
-    of_clock = {"hour": F.hour, "minute": F.minute, "second": F.second}
-    found = of_clock[field](local) if field in of_clock else F.extract(EXTRACTED[field], local)
-    return found.cast("bigint")
+    shown = micros if zone is None else F.unix_micros(F.from_utc_timestamp(F.timestamp_micros(micros), zone))
+    return F.extract(EXTRACTED[field], local_of_micros(shown)).cast("bigint")

@@ -22,11 +22,12 @@ from functools import reduce
 from operator import and_, ge, gt, le, lt, or_
 
 from pyspark.sql import DataFrame
+from pyspark.sql import types as T
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.engines.spark import match_ids as identity
-from tocsin.engines.spark.bags import Bag, Binding, copies_of
+from tocsin.engines.spark.bags import Bag, Binding, Copies
 from tocsin.engines.spark.columns import Compiler
 from tocsin.engines.spark.inputs import Inputs, Stream
 from tocsin.engines.spark.joins import times
@@ -34,7 +35,7 @@ from tocsin.engines.spark.spark_types import Shape, shape_of
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import join_on, select, union, where, with_columns
-from tocsin.engines.spark.typed_columns import Value, compare, meet, micros_of, value_of
+from tocsin.engines.spark.typed_columns import Value, compare, meet, micros_of, null, value_of
 from tocsin.language import expressions as ex
 from tocsin.plan.joins.model import Anti, Branch, Join, Limit, Pair, Plan, Prefilter, Scan, Sliding, Span, Way
 
@@ -108,7 +109,7 @@ class BranchFrame:
         self.bindings |= {name: source.binding for name, source in self.sources.items()}
         for name, copies in branch.bags.items():
             if query.variables[name].iterated:
-                self.bindings[name] = copies_of(shapes[name], tuple(self.sources[copy].binding for copy in copies))
+                self.bindings[name] = _bag(shapes[name], tuple(self.sources[copy].binding for copy in copies))
         self.compiler = Compiler(self.bindings)
 
     def frame(self, returns: tuple[alg.Returned, ...]) -> DataFrame:
@@ -136,11 +137,10 @@ class BranchFrame:
         )
 
     def _digests(self) -> dict[str, identity.Digests]:
-        found = {name: identity.absent() for name in self.query.variables}
-        for name, copies in self.branch.bags.items():
-            first, second = ([F.col(self.sources[copy].name(digest)) for copy in copies] for digest in ("d1", "d2"))
-            alone = len(copies) == 1
-            found[name] = identity.one(first[0], second[0]) if alone else identity.copies(first, second)
+        found = {}
+        for name in self.query.variables:
+            copies = [self.sources[copy] for copy in self.branch.bags.get(name, ())]
+            found[name] = identity.copies(*([copy.column(digest) for copy in copies] for digest in ("d1", "d2")))
         return found
 
     @property
@@ -346,7 +346,7 @@ def matches(
     returns = query.returns or tuple(alg.Returned(name, ex.Variable(name)) for name in query.variables)
     # Made once for all branches: every call to Spark takes a while, and most variables of a long OR are unbound.
     unbound = {
-        name: copies_of(shape, ()) if query.variables[name].iterated else _unbound(shape)
+        name: _bag(shape, ()) if query.variables[name].iterated else _unbound(shape)
         for name, shape in shapes.items()
         if any(name not in branch.bags for branch in plan.branches)
     }
@@ -361,6 +361,14 @@ def matches(
         F.col(END).alias("end"),
         *(F.col(out(number)).alias(returned.name) for number, returned in enumerate(returns)),
     )
+
+
+def _bag(shape: Shape, events: tuple[Binding, ...]) -> Bag:
+    fields = {name: (name, dtype) for name, dtype in shape.items()}
+    if events:
+        return Copies(F.array(*(event.event for event in events)), fields, events)
+    struct = T.StructType([T.StructField(name, dtype) for name, dtype in shape.items()])
+    return Bag(null(T.ArrayType(struct)), fields)
 
 
 def _unbound(shape: Shape) -> Binding:
