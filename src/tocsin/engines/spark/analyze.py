@@ -27,12 +27,12 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.keys import keys
 from tocsin.engines.spark.columns import Binding, Compiler
-from tocsin.engines.spark.inputs import Inputs, Stream
+from tocsin.engines.spark.inputs import Inputs, Part, Stream, part_of
 from tocsin.engines.spark.joins.times import greatest, least
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import aggregate, select
-from tocsin.engines.spark.typed_columns import Kind, micros_of, null, value_of
+from tocsin.engines.spark.typed_columns import Kind, null, value_of
 from tocsin.language import expressions as ex
 from tocsin.optimizer.estimate import equated
 from tocsin.optimizer.query_parts import is_plain, own_conditions
@@ -114,9 +114,7 @@ class _Survey:
 
     def _marked(self, number: int, streams: list[Stream]) -> DataFrame:
         """The rows of one DataFrame, reduced to what is measured."""
-        names = streams[0].schema.names
-        frame = streams[0].frame.toDF(*(_column(place) for place in range(len(names))))
-        here = {stream.type: _Events(stream) for stream in streams}
+        here = {stream.type: _Events(part_of(stream)) for stream in streams}
         nothing = null(T.LongType())
         times = [here[kind].micros if kind in here else nothing for kind in self.types]
         hits = [self._hits(variable, types, here) for variable, types in self.variables.items()]
@@ -126,7 +124,7 @@ class _Survey:
             for wanted in self.values.values()
         ]
         return select(
-            frame,
+            here[streams[0].type].part.renamed,
             F.lit(number).alias(INPUT),
             # A task may read several files, not in order of time; a plan that searches them where they lie minds runs
             # of time, not tasks.
@@ -216,19 +214,14 @@ class _Survey:
 class _Events:
     """The events of one type among the rows of a renamed DataFrame."""
 
-    def __init__(self, stream: Stream) -> None:
-        names = stream.schema.names
-        self.columns = {
-            field.name: (F.col(_column(place)), field.dataType) for place, field in enumerate(stream.schema.fields)
-        }
-        us = micros_of(F.col(_column(names.index(stream.time))), stream.time_kind).cast("bigint")
-        self.micros = us
-        if stream.type_column is not None:
-            self.micros = F.when(F.col(_column(names.index(stream.type_column))) == F.lit(stream.type), us)
+    def __init__(self, part: Part) -> None:
+        self.part = part
+        is_own = part.is_of(part.types)
+        self.micros = part.micros if is_own is None else F.when(is_own, part.micros)
 
     def satisfies(self, variable: str, conditions: Iterable[ex.Expression]) -> Column:
         """Whether a row is of the type, has a time, and makes the conditions TRUE."""
-        known = dict(self.columns)
+        known = dict(self.part.columns)
         for conjunct in conditions:
             for reference in ex.references_in(conjunct):
                 # A variable of several types may have conditions on an attribute that this one lacks: it is NULL.
@@ -238,14 +231,10 @@ class _Events:
 
     def hash(self, paths: Iterable[Path]) -> Column:
         """A hash of attributes, the same for equal integers of any width; NULL for other rows."""
-        event = Binding(self.columns)
+        event = Binding(self.part.columns)
         values = [value_of(*event.attribute(path)) for path in paths]
         columns = [value.number if value.kind is Kind.INTEGER else value.column for value in values]
         return F.when(self.micros.isNotNull(), F.xxhash64(*columns))
-
-
-def _column(place: int) -> str:
-    return f"__tocsin_{place}"
 
 
 def _either(columns: Iterable[Column]) -> Column:

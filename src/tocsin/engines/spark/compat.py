@@ -38,7 +38,9 @@ def is_streaming(frame: DataFrame) -> bool:
 def has_streams(inputs: Any) -> bool:
     """Whether any input is a streaming DataFrame."""
     given = inputs.values() if isinstance(inputs, Mapping) else (inputs,)
-    return any(is_dataframe(frame) and is_streaming(frame) for frame in given)
+    # Each DataFrame once, since the question may be a call to the server.
+    frames = {id(frame): frame for frame in given if is_dataframe(frame)}
+    return any(map(is_streaming, frames.values()))
 
 
 def has_python_state(frame: DataFrame) -> bool:

@@ -19,7 +19,7 @@ from tocsin.engines.spark.spark_types import to_spark
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.tables import Question, answered
-from tocsin.engines.spark.typed_columns import TIMES, Kind, Value, micros_of, value_of
+from tocsin.engines.spark.typed_columns import TIMES, Kind, Value, value_of
 from tocsin.kernels.conditions import anonymous
 from tocsin.kernels.model import WORD_BITS, Held, Source
 from tocsin.language import expressions as ex
@@ -94,14 +94,14 @@ def tie(part: Part, column: Tie) -> Column:
 def type_name(part: Part) -> Column:
     """The type of an event."""
     if part.type_column is None:
-        return F.lit(part.name)
+        return F.lit(part.type)
     return F.coalesce(part.columns[part.type_column][0], F.lit(""))
 
 
 def place(part: Part, column: Position) -> Column:
     """The place of an event in the order of all events."""
     ties = (cast(part, one.attribute, to_spark(one.type)) for one in column.ties)
-    parts = position(time_of(part), ties, type_name(part), text_of(part.columns, without=part.time))
+    parts = position(part.micros, ties, type_name(part), text_of(part.columns, without=part.time))
     return F.struct(*(found.alias(name) for name, found in parts.items()))
 
 
@@ -113,7 +113,7 @@ def digest(part: Part, column: Digest) -> Column:
     # Also of types that the pattern does not name; these need not have the `id` column.
     id = column.id if column.id in own else None
     if part.type_column is None:
-        names = identity.names_of(part.name or "", own, id=id)
+        names = identity.names_of(part.type, own, id=id)
     else:
         names = identity.names_of_any(part.columns[part.type_column][0], own, id=id)
     return identity.digests(names, own, id=id)[column.half]
@@ -143,11 +143,6 @@ def cast(part: Part, attribute: str, dtype: T.DataType) -> Column:
         return F.lit(None).cast(dtype)
     column, own = part.columns[attribute]
     return column if own == dtype else column.cast(dtype)
-
-
-def time_of(part: Part) -> Column:
-    """The time of an event in microseconds."""
-    return micros_of(part.columns[part.time][0], part.time_kind)
 
 
 # --- which events, and their flags ----------------------------------------------------------------

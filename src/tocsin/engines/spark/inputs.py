@@ -16,12 +16,12 @@ from pyspark.sql import types as T
 
 from tocsin import errors
 from tocsin.analysis.names import RESERVED_PREFIX
-from tocsin.engines.spark.compat import ignores_case, is_dataframe, is_streaming, schema_of
+from tocsin.engines.spark.compat import has_streams, ignores_case, is_dataframe, schema_of
 from tocsin.engines.spark.spark_types import require_distinct_names, to_spark, types_in
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import where, with_columns
-from tocsin.engines.spark.typed_columns import Kind, kind_of
+from tocsin.engines.spark.typed_columns import Kind, kind_of, micros_of
 from tocsin.engines.wording import missing, reserved, unordered, untimed
 from tocsin.optimizer.routes import Routes, key_name, role_name
 
@@ -84,17 +84,21 @@ def resolve(
         # An event of another type has no identity that anybody asks for.
         required = (*ties, *((id,) if id is not None and name in named else ()))
         try:
-            streams[name] = stream_of(name, frame, schema, type_column, _time_of(name, time), required)
+            if not isinstance(time, str) and name not in time:
+                raise untimed(name)
+            own_time = time if isinstance(time, str) else time[name]
+            streams[name] = stream_of(name, frame, schema, type_column, own_time, required)
             require_order("tie", ties, schema)
         except errors.QueryErrors as several:
             problems.extend(several.errors)
         except errors.TocsinError as problem:
             problems.append(problem)
-    errors.raise_all(_distinct(problems))
+    # One DataFrame under several types gives the same report for each.
+    errors.raise_all(list({str(problem): problem for problem in problems}.values()))
     return Inputs(
         {name: streams[name] for name in named},
         common_kind(streams),
-        _is_any_streaming(frames.values()),
+        has_streams({name: frame for name, (frame, _) in frames.items()}),
         id,
         ties,
         {name: stream for name, stream in streams.items() if name not in named},
@@ -148,19 +152,6 @@ def require_type_column(name: str, schema: T.StructType) -> None:
         )
 
 
-def _is_any_streaming(frames: Iterable[tuple[DataFrame, T.StructType]]) -> bool:
-    # Each DataFrame is asked once, since asking may be a call to the server.
-    return any(is_streaming(frame) for frame in {id(frame): frame for frame, _ in frames}.values())
-
-
-def _time_of(name: str, time: str | Mapping[str, str]) -> str:
-    if isinstance(time, str):
-        return time
-    if name not in time:
-        raise untimed(name)
-    return time[name]
-
-
 def stream_of(
     name: str,
     frame: DataFrame,
@@ -207,16 +198,15 @@ def common_kind(streams: Mapping[str, Stream]) -> Kind:
     first, *others = streams.values()
     for other in others:
         if other.time_kind is not first.time_kind:
+            one, another = (
+                f"`{each.time}` of `{each.type}` is {each.schema[each.time].dataType.simpleString()}"
+                for each in (first, other)
+            )
             raise errors.TimeTypeError(
-                f"The time columns differ: `{first.time}` of `{first.type}` is {_of(first)}, "
-                f"`{other.time}` of `{other.type}` is {_of(other)}.",
+                f"The time columns differ: {one}, {another}.",
                 hint="convert one of them, so that all inputs tell time in the same way.",
             )
     return first.time_kind
-
-
-def _of(stream: Stream) -> str:
-    return stream.schema[stream.time].dataType.simpleString()
 
 
 def _article(value: Any) -> str:
@@ -224,26 +214,15 @@ def _article(value: Any) -> str:
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
-def _distinct(problems: list[errors.TocsinError]) -> list[errors.TocsinError]:
-    """One DataFrame under several types gives the same report for each."""
-    return list({str(problem): problem for problem in problems}.values())
-
-
 # --- DataFrames, each with the event types it holds -----------------------------------------------
 
 
 @dataclass(frozen=True)
-class Part:
-    """Events that one DataFrame holds: those of one type, or of several told apart by a type column."""
+class Part(Stream):
+    """Events that one DataFrame holds: those of one type, or of several in its type column."""
 
-    frame: DataFrame
-    streams: tuple[Stream, ...]  # none: a type that the pattern does not name
-    schema: T.StructType
-    time: str
-    time_kind: Kind
-    type_column: str | None
-    name: str | None  # the only type
-    has_others: bool  # rows of types that the pattern does not name are not filtered out
+    types: tuple[str, ...] = ()  # the types that the pattern names
+    has_others: bool = False  # rows of types that the pattern does not name are not filtered out
     computed: Mapping[str, tuple[Column, T.DataType]] | None = None  # the columns, when they are not those of the frame
 
     @cached_property
@@ -259,9 +238,9 @@ class Part:
         return self.frame.toDF(*map(_input, range(len(self.schema.fields))))
 
     @property
-    def types(self) -> tuple[str, ...]:
-        """The types that the pattern names."""
-        return tuple(stream.type for stream in self.streams)
+    def micros(self) -> Column:
+        """The time of an event in microseconds."""
+        return micros_of(self.columns[self.time][0], self.time_kind)
 
     def is_of(self, types: Iterable[str]) -> Column | None:
         """Whether a row is of one of these types; None when all rows are."""
@@ -301,29 +280,16 @@ def _input(number: int) -> str:
 
 
 def part_of(stream: Stream) -> Part:
-    """A DataFrame with the events of one type."""
-    return Part(stream.frame, (stream,), stream.schema, stream.time, stream.time_kind, None, stream.type, False)
+    """The events of one type."""
+    return Part(**vars(stream), types=(stream.type,))
 
 
 def parts_of(inputs: Inputs, *, others: bool) -> list[Part]:
     """The DataFrames to read; those of types that the pattern does not name only when they count."""
-    streams = tuple(inputs.streams.values())
-    first = streams[0]
-    if first.type_column is not None:
-        return [Part(first.frame, streams, first.schema, first.time, first.time_kind, first.type_column, None, others)]
-    return [
-        Part(
-            one.frame,
-            (one,) if one.type in inputs.streams else (),
-            one.schema,
-            one.time,
-            one.time_kind,
-            None,
-            one.type,
-            False,
-        )
-        for one in (*streams, *(inputs.others.values() if others else ()))
-    ]
+    parts = [part_of(stream) for stream in inputs.streams.values()]
+    if parts[0].type_column is not None:
+        return [replace(parts[0], types=tuple(inputs.streams), has_others=others)]
+    return parts + [replace(part_of(one), types=()) for one in inputs.others.values() if others]
 
 
 # --- events sent by each of their keys ------------------------------------------------------------

@@ -185,7 +185,7 @@ class Scan:
             case Key():
                 return sql.key(part, content)
             case Time():
-                return sql.time_of(part)
+                return part.micros
             case Tie():
                 return sql.tie(part, content)
             case TypeName():
@@ -274,7 +274,7 @@ class Scan:
             judged,
             *(chosen(place).alias(name) for place, name in enumerate(self.manifest.columns)),
             F.coalesce(chosen(-1), F.bigint(0)).alias(names.BITS),
-            F.when(which.isNull(), sql.time_of(first)).alias(names.CLOCK),
+            F.when(which.isNull(), first.micros).alias(names.CLOCK),
             source.alias(names.SOURCE),
             *([F.when(which.isNotNull(), _json(first)).alias(names.EVENT)] if stream == WITH_EVENTS else []),
         )
@@ -282,7 +282,7 @@ class Scan:
 
 def _json(part: Part) -> Column:
     """A whole event: its type, where the DataFrame does not tell it, and all its columns."""
-    own = [F.lit(part.name).alias("type")] if part.name is not None and "type" not in part.columns else []
+    own = [F.lit(part.type).alias("type")] if part.type_column is None and "type" not in part.columns else []
     event = F.struct(*own, *(column.alias(name) for name, (column, _) in part.columns.items()))
     return F.to_json(event, JSON_OPTIONS)  # left to itself Spark leaves out NULLs and microseconds
 
@@ -296,6 +296,6 @@ def _source(parts: Sequence[tuple[Column, Part]], number: int, rated: Sequence[s
 def _source_of(part: Part, number: int, rated: Sequence[str]) -> Column:
     codes = {name: number | place << names.TYPE_AT for place, name in enumerate(rated, start=1)}
     if part.type_column is None:
-        return F.lit(codes.get(part.name or "", number))
+        return F.lit(codes.get(part.type, number))
     known = [(part.columns[part.type_column][0] == name, F.lit(code)) for name, code in codes.items()]
     return F.cases(known).otherwise(F.lit(number)) if known else F.lit(number)

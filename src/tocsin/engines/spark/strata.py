@@ -190,7 +190,7 @@ def mixed_whole(
     whole: DataFrame, parts: Sequence[Part], derived: Sequence[Stream], type_column: str, time_kind: Kind
 ) -> Mixed:
     """The one DataFrame with a type column, read once: also for events of types that rules emit too."""
-    base = Part(whole, (), schema_of(whole), "", time_kind, type_column, None, True)
+    base = Part("", whole, schema_of(whole), "", time_kind, type_column, has_others=True)
     kind = base.columns[type_column][0]
     found = [(kind.isin([F.lit(name) for name in part.types]), part) for part in parts]
     for stream in derived:
