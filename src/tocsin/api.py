@@ -267,7 +267,7 @@ class Pattern:
         made = prepared(self.query, inputs, check_options(options, inputs, InputOptions))
         from tocsin.engines.spark.analyze import analyze
 
-        return analyze(made.query, made.inputs, sample=sample).times(made.options.unit.microseconds)
+        return analyze(made.plan.query, made.inputs, sample=sample).times(made.plan.options.unit.microseconds)
 
     @with_options(CheckOptions)
     def check(
@@ -368,8 +368,8 @@ class Pattern:
             parts |= {"Temporal network": network_text(plan.rule.network)} | plan_sections(plan)
         else:
             made = prepared(self.query, inputs, asked)
-            with counting(made.options.unit.microseconds):
-                parts |= {"Temporal network": network_text(made.distances)} | plan_sections(made.plan)
+            with counting(made.plan.options.unit.microseconds):
+                parts |= {"Temporal network": network_text(made.plan.rule.network)} | plan_sections(made.plan)
             # Spark prints its plan and does not give it.
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):

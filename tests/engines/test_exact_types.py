@@ -64,7 +64,7 @@ def test_inferred_types_are_those_of_spark(spark: SparkSession, expressions: str
     p = tocsin.pattern(f"PATTERN SEQ(A a, B{{2}} b) WITHIN 1 HOUR RETURN {returned}")
     made = prepare(p.query, {"A": frame, "B": frame}, Options(strategy=strategy))
     seen = {field.name: field.dataType for field in made.matches().schema.fields}
-    inferred = {name: to_spark(dtype) for name, dtype in made.bound.columns}
+    inferred = {name: to_spark(dtype) for name, dtype in made.plan.rule.bound.columns}
     wrong = [
         f"{value}: inferred {inferred[f'c{place}'].simpleString()}, Spark has {seen[f'c{place}'].simpleString()}"
         for place, value in enumerate(values)

@@ -28,7 +28,6 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.keys import keys
 from tocsin.engines.spark.columns import Binding, Compiler
 from tocsin.engines.spark.inputs import Inputs, Part, Stream, part_of
-from tocsin.engines.spark.joins.times import greatest, least
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import aggregate, select
@@ -147,8 +146,8 @@ class _Survey:
             rows,
             [F.col(INPUT), F.col(PART)],
             F.count(F.lit(1)).alias("rows"),
-            F.min(least(times)).alias("first"),
-            F.max(greatest(times)).alias("last"),
+            F.min(F.least(*times)).alias("first"),
+            F.max(F.greatest(*times)).alias("last"),
             *(
                 measure(F.col(f"{TIME}{place}")).alias(f"{name}{place}")
                 for place in range(len(self.types))

@@ -238,7 +238,7 @@ def _call(node: ex.Call, arguments: Sequence[Value]) -> Value:
         case "greatest" | "least":
             columns, kind, in_micros = meet(*arguments)
             choose = F.greatest if node.function == "greatest" else F.least
-            return Value(columns[0] if len(columns) == 1 else choose(*columns), kind, in_micros)
+            return Value(choose(*columns), kind, in_micros)
         case _:
             raise errors.UnknownFunctionError(f"There is no function `{node.function}`.", where=node.where)
 

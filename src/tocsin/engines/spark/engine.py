@@ -10,9 +10,7 @@ from pyspark.sql import DataFrame
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.lifetimes import lifetimes, span_of_words
-from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.sizes import size_report
-from tocsin.analysis.temporal import Network
 from tocsin.engines.spark import compact, overall
 from tocsin.engines.spark import in_place as clustered
 from tocsin.engines.spark import search as sliced
@@ -59,110 +57,80 @@ class Prepared:
     plan: Plan
     inputs: Inputs
 
-    @property
-    def query(self) -> alg.Query:
-        """The rewritten query."""
-        return self.plan.query
-
-    @property
-    def bound(self) -> BoundQuery:
-        """The rewritten query and its types."""
-        return self.plan.rule.bound
-
-    @property
-    def distances(self) -> Network:
-        """The distances between its events."""
-        return self.plan.rule.network
-
-    @property
-    def options(self) -> Options:
-        """The options, in the unit of the times."""
-        return self.plan.options
-
     def matches(self) -> DataFrame:
         """The matches."""
-        if self.inputs.is_streaming:
-            return streams.require_one_late(self._stream(), self.options.with_late)
+        plan, inputs = self.plan, self.inputs
+        if inputs.is_streaming:
+            return streams.require_one_late(self._stream(), plan.options.with_late)
         if log.isEnabledFor(logging.DEBUG):
-            log.debug("plan of %s:\n%s", ", ".join(self.query.variables), self.plan.describe())
-        form, asked = self.plan.strategy.form, replace(self.options, slice_us=self.plan.slice_us)
+            log.debug("plan of %s:\n%s", ", ".join(plan.query.variables), plan.describe())
+        form, options = plan.strategy.form, replace(plan.options, slice_us=plan.slice_us)
         match form:
             case Form.SEARCH:
-                run = overall.enumerated if self.query.over_all_matches else sliced.matches
-                routes = self.plan.routes
-                inputs = self.inputs if routes is None else routed(self.inputs, routes)
-                return run(self.plan.routed.search, inputs, asked)
+                run = overall.enumerated if plan.query.over_all_matches else sliced.matches
+                return run(plan.routed.search, inputs if plan.routes is None else routed(inputs, plan.routes), options)
             case Form.CLUSTERED:
-                return clustered.matches(self.plan.loops, self.inputs, asked)
+                return clustered.matches(plan.loops, inputs, options)
             case Form.TREND:
-                return overall.counted(self.plan.counted, self.inputs, asked)
+                return overall.counted(plan.counted, inputs, options)
             case Form.COUNTS:
-                self.plan.strategy.requires(self.query)
-                return counts.counted(self.query, self.inputs)
+                plan.strategy.requires(plan.query)
+                return counts.counted(plan.query, inputs)
             case Form.JOINS:
-                return joins.matches(self.query, self.plan.joins, self.inputs)
+                return joins.matches(plan.query, plan.joins, inputs)
             case _:
                 assert_never(form)
 
     def compact(self) -> DataFrame:
         """The matches as graphs."""
-        refusal = refused_compact(self.plan.rule.written, strategy=self.options.strategy)
+        plan = self.plan
+        refusal = refused_compact(plan.rule.written, strategy=plan.options.strategy)
         if refusal is not None:
             raise refusal
-        kernel = replace(run_kernel(self.plan.written), unit=self.options.unit)
+        kernel = replace(run_kernel(plan.written), unit=plan.options.unit)
         if self.inputs.is_streaming:
-            self.distances.require_bounded()
-            return streams.compact(kernel, self.inputs, self.distances, self._asked_of_stream(kept_alike=True))
-        return compact.compact(kernel, self.inputs, replace(self.options, slice_us=self.plan.slice_us))
-
-    @property
-    def _stream_settings(self) -> streams.StreamSettings:
-        return stream_settings(self.options, self.inputs)
+            plan.rule.network.require_bounded()
+            return streams.compact(kernel, self.inputs, plan.rule.network, self._guarded(kept_alike=True))
+        return compact.compact(kernel, self.inputs, replace(plan.options, slice_us=plan.slice_us))
 
     def _stream(self) -> DataFrame:
         """The matches of streams."""
+        plan, inputs, distances = self.plan, self.inputs, self.plan.rule.network
         if not self._is_bounded_by_events:
-            self.distances.require_bounded()
-        refusal = refused_on_streams(self.query, self.options.strategy)
+            distances.require_bounded()
+        refusal = refused_on_streams(plan.query, plan.options.strategy)
         if refusal is not None:
             raise refusal
-        if self.plan.strategy.form is Form.JOINS:
-            return joined.matches(self.query, self.plan.joins, self.inputs, self._stream_settings)
-        asked = self._asked_of_stream(kept_alike=self.plan.is_counted or not self.plan.search.has_variables)
-        if self.plan.is_counted:
-            return windows.counted(self.plan.counted, self.inputs, self.distances, asked, self.bound)
-        if self.query.over_all_matches:
-            return windows.found(self.plan.search, self.inputs, self.distances, asked, self.bound)
-        return streams.matches(self.plan.search, self.inputs, self.distances, asked)
+        if plan.strategy.form is Form.JOINS:
+            return joined.matches(plan.query, plan.joins, inputs, stream_settings(plan.options, inputs))
+        settings = self._guarded(kept_alike=plan.is_counted or not plan.search.has_variables)
+        if plan.is_counted:
+            return windows.counted(plan.counted, inputs, distances, settings, plan.rule.bound)
+        if plan.query.over_all_matches:
+            return windows.found(plan.search, inputs, distances, settings, plan.rule.bound)
+        return streams.matches(plan.search, inputs, distances, settings)
 
-    def _asked_of_stream(self, *, kept_alike: bool) -> streams.StreamSettings:
-        """The settings of a stream; with declared rates, their guard and the bound.
+    def _guarded(self, *, kept_alike: bool) -> streams.StreamSettings:
+        """The settings of a stream; with declared rates, their guard and the bound of its state.
 
         `kept_alike`: all events are kept as long as any, and not each as long as its variable requires.
         """
-        asked = self._stream_settings
-        if not self.options.declared:
-            return asked
-        late_us = max(asked.lateness_us.values())
-        bound = None if self._is_bounded_by_events else self._most_events(late_us, kept_alike=kept_alike)
-        return replace(asked, guard=guard_of(self.options.declared, late_us), bound=bound)
+        query, options = self.plan.query, self.plan.options
+        settings = stream_settings(options, self.inputs)
+        if not options.declared:
+            return settings
+        late_us = max(settings.lateness_us.values())
+        bound = None
+        if not self._is_bounded_by_events:
+            known = lifetimes(query, self.plan.rule.network)
+            least_us = span_of_words(query, known) + (query.every_us or 0) if kept_alike else 0
+            bound = size_report(query, known, options.declared, lateness_us=late_us, least_us=least_us).events
+        return replace(settings, guard=guard_of(options.declared, late_us), bound=bound)
 
     @property
     def _is_bounded_by_events(self) -> bool:
         """Whether the state of a stream is bounded by how many events a match has, where no time bounds it."""
         return self.plan.strategy is AGGREGATE and windows_of(self.plan.search) is None
-
-    def _most_events(self, lateness_us: int, *, kept_alike: bool) -> int | None:
-        """The most events that a stream remembers by the declared rates; None: not known."""
-        known = lifetimes(self.query, self.distances)
-        least_us = span_of_words(self.query, known) + (self.query.every_us or 0) if kept_alike else 0
-        return size_report(
-            self.query,
-            known,
-            self.options.declared,
-            lateness_us=lateness_us,
-            least_us=least_us,
-        ).events
 
 
 def prepare(query: alg.Query, inputs: Any, options: Options | None = None, *, warns: bool = False) -> Prepared:

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
-from typing import Protocol
 
 from pyspark.sql import DataFrame
 
@@ -27,18 +26,6 @@ LEAST_US, MOST_US = -(2**63), 2**63 - 1
 NOBODY = F.array().cast("array<bigint>")
 
 
-class Sees(Protocol):
-    """How far before and after the times it owns a slice must see events, as in `Reach`."""
-
-    @property
-    def back_us(self) -> int:
-        """How far before."""
-
-    @property
-    def ahead_us(self) -> int:
-        """How far after."""
-
-
 def distribute(
     frame: DataFrame, columns: Sequence[str], kernel: Reach, micros: Column, keys: Sequence[Column], width: int | None
 ) -> DataFrame:
@@ -50,34 +37,31 @@ def distribute(
     return repartition(with_copies(frame, columns, kernel, micros, width), *by, slice_of_copy(micros, width))
 
 
-def with_copies(frame: DataFrame, columns: Sequence[str], kernel: Sees, micros: Column, width: int) -> DataFrame:
+def with_copies(frame: DataFrame, columns: Sequence[str], sees: Reach | Group, micros: Column, width: int) -> DataFrame:
     """The rows, and for each that a neighbouring slice needs a copy with other bits."""
-    if not kernel.ahead_us > 0 and not kernel.back_us > 1:
+    if not sees.ahead_us > 0 and not sees.back_us > 1:
         return frame
     others = [F.col(name) for name in columns if name != BITS]
-    return select(frame, *others, F.explode(copies(F.col(BITS), kernel, micros, width)).alias(BITS))
+    return select(frame, *others, F.explode(copies(F.col(BITS), sees, micros, width)).alias(BITS))
 
 
-def copies(own: Column, kernel: Sees, micros: Column, width: int) -> Column:
+def copies(own: Column, sees: Reach | Group, micros: Column, width: int) -> Column:
     """The bits of a row, and those of its copies for the slices beside its own that need one."""
     within = F.pmod(micros, F.lit(width))
     before, after = own - 1, own + 1
     # Of slice s the next one needs ts > (s + 1) · width − back, the one before ts < s · width + ahead; where a slice
     # would own no time of 64 bits nobody asks.
-    copied_back = (within < F.lit(kernel.ahead_us)) & (micros > within + F.lit(LEAST_US))
-    copied_ahead = (within > F.lit(width - kernel.back_us)) & (micros <= within + F.lit(MOST_US - width))
-    has_back, has_ahead = kernel.ahead_us > 0, kernel.back_us > 1
-    sent = F.array(own)
+    copied_back = (within < F.lit(sees.ahead_us)) & (micros > within + F.lit(LEAST_US))
+    copied_ahead = (within > F.lit(width - sees.back_us)) & (micros <= within + F.lit(MOST_US - width))
+    has_back, has_ahead = sees.ahead_us > 0, sees.back_us > 1
+    sent = []
     if has_back and has_ahead:
-        return (
-            F.when(copied_back & copied_ahead, F.array(own, before, after))
-            .when(copied_back, F.array(own, before))
-            .when(copied_ahead, F.array(own, after))
-            .otherwise(sent)
-        )
+        sent.append((copied_back & copied_ahead, F.array(own, before, after)))
     if has_back:
-        return F.when(copied_back, F.array(own, before)).otherwise(sent)
-    return F.when(copied_ahead, F.array(own, after)).otherwise(sent) if has_ahead else sent
+        sent.append((copied_back, F.array(own, before)))
+    if has_ahead:
+        sent.append((copied_ahead, F.array(own, after)))
+    return F.cases(sent).otherwise(F.array(own)) if sent else F.array(own)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.engines.spark.inputs import Inputs
 from tocsin.engines.spark.joins import times
 from tocsin.engines.spark.joins.frames import BranchFrame, shapes_of
+from tocsin.engines.spark.slices import slice_of
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import aggregate, select, where, with_columns
@@ -46,7 +47,7 @@ def counted(query: alg.Query, inputs: Inputs) -> DataFrame:
     sized = with_columns(at_instants, *(column.alias(f"__tocsin_p{degree}") for degree, column in powers.items()))
     if query.window_us is not None:
         # Only the slice an instant lies in counts the matches that start there.
-        sized = where(sized, F.col(SLICE) == times.floor_div(F.col(INSTANT), _slice_us(query.window_us)))
+        sized = where(sized, F.col(SLICE) == slice_of(F.col(INSTANT), _slice_us(query.window_us)))
     scaled = _scaled({degree: F.col(f"__tocsin_p{degree}") for degree in powers})
     totals = aggregate(
         sized,
@@ -80,8 +81,8 @@ def _instants(query: alg.Query, inputs: Inputs) -> DataFrame:
     if query.window_us is None:
         return found
     width = _slice_us(query.window_us)
-    first = times.floor_div(times.plus(F.col(INSTANT), 1 - query.window_us), width)
-    slices = F.explode(F.sequence(first, times.floor_div(F.col(INSTANT), width)))
+    first = slice_of(times.plus(F.col(INSTANT), 1 - query.window_us), width)
+    slices = F.explode(F.sequence(first, slice_of(F.col(INSTANT), width)))
     return with_columns(found, slices.alias(SLICE))
 
 

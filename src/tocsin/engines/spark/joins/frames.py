@@ -31,6 +31,7 @@ from tocsin.engines.spark.bags import Bag, Binding, Copies
 from tocsin.engines.spark.columns import Compiler
 from tocsin.engines.spark.inputs import Inputs, Stream
 from tocsin.engines.spark.joins import times
+from tocsin.engines.spark.slices import slice_of
 from tocsin.engines.spark.spark_types import Shape, shape_of
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
@@ -120,11 +121,11 @@ class BranchFrame:
             joined = self._without(self._join(joined, join), join.absences)
         if self.branch.ways:
             joined = self._in_some_way(joined, self.branch.ways)
-        start = times.least(self._micros(self.branch.firsts))
-        end = times.greatest(self._micros(self.branch.lasts))
+        start = F.least(*self._micros(self.branch.firsts))
+        end = F.greatest(*self._micros(self.branch.lasts))
         if self.sliding is not None:
             # Every window that holds the match has found it: the one its start belongs to reports it.
-            joined = where(joined, self._first.column(WINDOW) == times.floor_div(start, self.sliding.slide_us))
+            joined = where(joined, self._first.column(WINDOW) == slice_of(start, self.sliding.slide_us))
         if self.query.having is not None:
             joined = where(joined, self.compiler.condition(self.query.having))
         kind = self.inputs.time_kind
@@ -275,11 +276,10 @@ class BranchFrame:
         return shape_of(name, [self.inputs.streams[kind].schema for kind in dict.fromkeys(types)])
 
     def _compared(self, micros: Column, limit: Limit, over: Callable[..., Column]) -> Column:
-        pick = times.greatest if limit.latest else times.least
-        anchor = pick(self._micros(limit.variables))
+        anchor = (F.greatest if limit.latest else F.least)(*self._micros(limit.variables))
         if limit.offset_us == 0:
             return over(micros, anchor)
-        return over(times.minus(micros, anchor), F.lit(limit.offset_us))
+        return over(F.try_subtract(micros, anchor), F.lit(limit.offset_us))
 
     def _in_some_way(self, joined: DataFrame, ways: tuple[Way, ...]) -> DataFrame:
         """Keep the rows that one derivation allows; where derivations differ in an absence, it is a column."""
@@ -305,8 +305,9 @@ class BranchFrame:
         return one < other
 
     def _is_within(self, span: Span) -> Column:
-        start, end = times.least(self._micros(span.firsts)), times.greatest(self._micros(span.lasts))
-        return times.minus(end, start) < F.lit(min(span.window_us, 2**63 - 1))
+        start, end = F.least(*self._micros(span.firsts)), F.greatest(*self._micros(span.lasts))
+        # A distance beyond 64 bits is NULL, and beyond any window.
+        return F.try_subtract(end, start) < F.lit(min(span.window_us, 2**63 - 1))
 
 
 def _looking(frame: DataFrame, source: Source, buckets: Column) -> DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tocsin.engines.spark.slices import slice_of
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.plan.joins.model import Nearness, Sliding
@@ -20,13 +21,8 @@ def buckets(time: Column, low_us: int, high_us: int, width_us: int) -> Column:
 
 def windows(time: Column, sliding: Sliding) -> Column:
     """The sliding windows an event lies in, an array."""
-    first = floor_div(plus(time, -sliding.width_us), sliding.slide_us) + 1
-    return F.sequence(first, floor_div(time, sliding.slide_us))
-
-
-def floor_div(time: Column, width_us: int) -> Column:
-    """Division that rounds down, also below zero."""
-    return time.div(width_us) - F.when(F.pmod(time, F.lit(width_us)) == 0, 0).when(time < 0, 1).otherwise(0)
+    first = slice_of(plus(time, -sliding.width_us), sliding.slide_us) + 1
+    return F.sequence(first, slice_of(time, sliding.slide_us))
 
 
 def plus(time: Column, offset_us: int) -> Column:
@@ -35,21 +31,6 @@ def plus(time: Column, offset_us: int) -> Column:
     return F.coalesce(F.try_add(time, F.lit(offset_us)), F.lit(edge))
 
 
-def minus(later: Column, earlier: Column) -> Column:
-    """A difference; one beyond 64 bits is beyond any window: NULL drops it."""
-    return F.try_subtract(later, earlier)
-
-
 def is_near(time: Column, anchor: Column, near: Nearness) -> Column:
-    """The exact distance, where equal time buckets only bound it."""
-    return minus(time, anchor).between(near.low_us, near.high_us)
-
-
-def least(columns: list[Column]) -> Column:
-    """The earliest of them."""
-    return columns[0] if len(columns) == 1 else F.least(*columns)
-
-
-def greatest(columns: list[Column]) -> Column:
-    """The latest of them."""
-    return columns[0] if len(columns) == 1 else F.greatest(*columns)
+    """The exact distance, where equal time buckets only bound it; one beyond 64 bits is beyond any window."""
+    return F.try_subtract(time, anchor).between(near.low_us, near.high_us)

@@ -65,6 +65,16 @@ def count_distinct(column: Column) -> Column:
     return Column(f"count(DISTINCT {column.text})")
 
 
+def greatest(*columns: Column) -> Column:
+    """The greatest of one or more values; Spark's own takes two at least."""
+    return columns[0] if len(columns) == 1 else _call("greatest", *columns)
+
+
+def least(*columns: Column) -> Column:
+    """The least of one or more values; Spark's own takes two at least."""
+    return columns[0] if len(columns) == 1 else _call("least", *columns)
+
+
 def extract(field: str, source: Column) -> Column:
     """A field of a time or an interval: DAY, HOUR, …."""
     return Column(f"extract({field} FROM {source.text})")
