@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from tocsin import errors
-from tocsin.engines.worker.gather import Gatherer, portions
+from tocsin.engines.worker.gather import Gatherer, portions, types_of
 from tocsin.engines.worker.rows import array_of, integers
 from tocsin.engines.worker.tasks import Member, Task
 from tocsin.kernels.hashes import halves, holds_any, match_hashes, ordinals, twins
@@ -132,19 +131,6 @@ def match_columns(layout: Layout) -> tuple[str, ...]:
     return (START, END, *hashes, *(variable(number) for number in range(len(layout.gathered))))
 
 
-def _nothing(layout: Layout, gatherer: Gatherer) -> pa.RecordBatch:
-    """No matches, for the types of their columns."""
-    none = np.empty(0, np.int64)
-    events = {one.name: Bag(np.zeros(1, np.int64), none) if one.is_iterated else none for one in layout.gathered}
-    return gatherer.batch(Matches(none, none, events), (none, none) if layout.digests else None)
-
-
-def _batch(schema: pa.Schema, size: int, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
-    """A batch of these columns, NULL in all others."""
-    arrays = [columns[field.name] if field.name in columns else pa.nulls(size, field.type) for field in schema]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
 @dataclass(frozen=True)
 class Inside(Member):
     """The first pass: the matches that lie in one task, its rows near edges, and the times it has."""
@@ -153,44 +139,32 @@ class Inside(Member):
     reach_us: int = 0  # how near to an edge a row must be to be sent on
 
     def run(self, table: pa.Table, rows: Rows, *, most: int, memory: int) -> Iterator[pa.RecordBatch]:
-        """Write matches, rows near edges and runs in the columns of all three."""
-        task = _task_number()
-        fields = [
-            *_nothing(self.layout, Gatherer(table, self.layout)).schema,
-            *(field.with_nullable(True) for field in table.schema),
-        ]
-        schema = pa.schema([*fields, pa.field(ORIGIN, pa.int32())])
+        """Write matches, rows near edges and runs in the columns of all three, NULL where there is nothing."""
+        names, types = match_columns(self.layout), types_of(table.schema, self.layout)
+        fields = [*zip(names, [pa.int64()] * (len(names) - len(types)) + types, strict=True)]
+        schema = pa.schema([*fields, *((one.name, one.type) for one in table.schema), (ORIGIN, pa.int32())])
         times = integers(array_of(table, self.layout.time))
         lows, highs = runs(times, self.window_us)
         is_edge = near_edges(times, lows, highs, self.reach_us)
-        found = self.search.find(rows, most=most, memory=memory)
-        yield from self._inside((portion for some in found for portion in portions(some)), table, rows, schema, is_edge)
-        edges = table if is_edge.all() else table.filter(pa.array(is_edge))
-        origin = pa.array([task], pa.int32())
-        for batch in edges.combine_chunks().to_batches():
-            own = pa.array(np.full(batch.num_rows, task, np.int32))
-            yield _batch(
-                schema, batch.num_rows, {**dict(zip(batch.schema.names, batch.columns, strict=True)), ORIGIN: own}
-            )
-        own = origin.take(pa.array(np.zeros(len(lows), np.int64)))
-        yield _batch(schema, len(lows), {START: pa.array(lows), END: pa.array(highs), ORIGIN: own})
-
-    def _inside(
-        self, found: Iterable[Matches], table: pa.Table, rows: Rows, schema: pa.Schema, is_edge: Mask
-    ) -> Iterator[pa.RecordBatch]:
-        gatherer = Gatherer(table, self.layout)
-        digests = self.digests(table) if self.layout.digests else None
-        marked = None
-        if digests is not None and not self.has_id:
-            own = twins([column for column in (*digests, rows.partition) if column is not None])
-            marked = is_edge if own is None else is_edge | own
-        for portion in found:
-            batch = gatherer.batch(portion, None if digests is None else match_hashes(portion, digests))
-            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        edges = table.filter(pa.array(is_edge))
+        task = np.full(max(len(edges), len(lows)), _task_number(), np.int32)
+        marked = self._may_have_equals(table, rows, is_edge)
+        for portion, batch in _hashed(self, self.search.find(rows, most=most, memory=memory), table):
+            columns = _columns(batch)
             if marked is not None:
                 flags = np.full(len(portion), MAY_HAVE_AN_EQUAL, np.int32)
                 columns[ORIGIN] = pa.array(flags, mask=~holds_any(portion, marked))
-            yield _batch(schema, len(portion), columns)
+            yield _batch(schema, columns)
+        for batch in edges.combine_chunks().to_batches():
+            yield _batch(schema, {**_columns(batch), ORIGIN: pa.array(task[: batch.num_rows])})
+        yield _batch(schema, {START: pa.array(lows), END: pa.array(highs), ORIGIN: pa.array(task[: len(lows)])})
+
+    def _may_have_equals(self, table: pa.Table, rows: Rows, is_edge: Mask) -> Mask | None:
+        """Which rows may be in equal matches; None: ids tell all matches apart, or nobody asks."""
+        if not self.layout.digests or self.has_id:
+            return None
+        own = twins([column for column in (*self.digests(table), rows.partition) if column is not None])
+        return is_edge if own is None else is_edge | own
 
 
 @dataclass(frozen=True)
@@ -199,12 +173,18 @@ class Crossing(Member):
 
     def run(self, table: pa.Table, rows: Rows, *, most: int, memory: int) -> Iterator[pa.RecordBatch]:
         """Write the matches that cross tasks."""
-        gatherer = Gatherer(table, self.layout)
-        digests = self.digests(table) if self.layout.digests else None
         origins = integers(array_of(table, ORIGIN))
-        for matches in self.search.find(rows, most=most, memory=memory):
-            for portion in portions(take(matches, crosses(matches, origins))):
-                yield gatherer.batch(portion, None if digests is None else match_hashes(portion, digests))
+        found = self.search.find(rows, most=most, memory=memory)
+        crossing = (take(matches, crosses(matches, origins)) for matches in found)
+        return (batch for _, batch in _hashed(self, crossing, table))
+
+
+def _hashed(member: Member, found: Iterable[Matches], table: pa.Table) -> Iterator[tuple[Matches, pa.RecordBatch]]:
+    """Matches in portions, and their columns, with hashes in place of ids."""
+    gatherer = Gatherer(table, member.layout)
+    digests = member.digests(table) if member.layout.digests else None
+    for portion in (portion for matches in found for portion in portions(matches)):
+        yield portion, gatherer.batch(portion, None if digests is None else match_hashes(portion, digests))
 
 
 @dataclass(frozen=True)
@@ -214,41 +194,36 @@ class Across:
     task: Task  # the task of one `Crossing`
     slack_us: int  # how much of time two tasks may have in common
 
-    @property
-    def member(self) -> Member:
-        """The search."""
-        return self.task.groups[0].members[0]
-
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """All matches whose start is in the task's slices."""
-        names = match_columns(self.member.layout)
+        member = self.task.groups[0].members[0]
+        names = match_columns(member.layout)
         events: list[pa.RecordBatch] = []
+        waiting: list[pa.Table] = []  # the matches that may have an equal
         found: list[Run] = []
-        waiting: list[pa.RecordBatch] = []
-        types = None
+        schema = pa.schema([])
         for batch in batches:
-            types = [batch.schema.field(name).type for name in names]
-            is_event = _mask(batch.column(BITS).is_valid())
+            matches = pa.Table.from_batches([batch.select(list(names))])
+            schema = matches.schema
+            is_event = np.asarray(batch.column(BITS).is_valid())
             origin = batch.column(ORIGIN).fill_null(MAY_HAVE_AN_EQUAL - 1).to_numpy(zero_copy_only=False)
-            is_run = ~is_event & (origin >= 0)
-            if is_event.any():
-                events.append(_some(batch, is_event))
-            if is_run.any():
-                some = _some(batch, is_run)
-                found += zip(*(some.column(name).to_pylist() for name in (START, END, ORIGIN)), strict=True)
-            if (origin == MAY_HAVE_AN_EQUAL).any():
-                waiting.append(_some(batch, origin == MAY_HAVE_AN_EQUAL).select(list(names)))
-            alone = origin < MAY_HAVE_AN_EQUAL
-            if alone.any():
-                yield self._identified(_some(batch, alone).select(list(names)), types)
+            events.append(batch.filter(pa.array(is_event)))
+            run = batch.filter(pa.array(~is_event & (origin >= 0)))
+            found += zip(*(run.column(name).to_pylist() for name in (START, END, ORIGIN)), strict=True)
+            waiting.append(matches.filter(pa.array(origin == MAY_HAVE_AN_EQUAL)))
+            yield from _identified(matches.filter(pa.array(origin < MAY_HAVE_AN_EQUAL)), member.layout)
         self._check(found)
-        for batch in self.task.run(pa.Table.from_batches(events)) if events else ():
-            if self.member.layout.digests and not self.member.has_id:
-                waiting.append(batch)
-            else:
-                yield self._identified(batch, types)
+        if any(batch.num_rows for batch in events):
+            for batch in self.task.run(pa.Table.from_batches(events)):
+                # One type for what was found here and what came through Spark, which names the parts of lists
+                # differently.
+                matches = pa.Table.from_batches([batch]).cast(schema)
+                if member.layout.digests and not member.has_id:
+                    waiting.append(matches)
+                else:
+                    yield from _identified(matches, member.layout)
         if waiting:
-            yield from self._numbered(waiting, types)
+            yield from _identified(pa.concat_tables(waiting), member.layout, is_numbered=True)
 
     def _check(self, found: list[Run]) -> None:
         both = overlapping(found, self.slack_us)
@@ -260,40 +235,26 @@ class Across:
             hint='leave out `strategy="clustered"`, or sort the data by time when writing it.',
         )
 
-    def _identified(
-        self, batch: pa.RecordBatch, types: Sequence[pa.DataType] | None, numbers: Integers | None = None
-    ) -> pa.RecordBatch:
-        """A batch of matches with the halves of `match_id` where the hashes were."""
-        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-        if self.member.layout.digests:
-            pair = (integers(columns[FIRST_HALF]), integers(columns[SECOND_HALF]))
-            numbers = np.zeros(batch.num_rows, np.int64) if numbers is None else numbers
-            first, second = halves(*pair, numbers)
-            columns |= {FIRST_HALF: pa.array(first), SECOND_HALF: pa.array(second)}
-        # One type for what was found here and what came through Spark, which names the parts of lists differently.
-        arrays = [
-            column if column.type.equals(dtype, check_metadata=True) else column.cast(dtype)
-            for column, dtype in zip(columns.values(), types or (), strict=True)
-        ]
-        return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
-    def _numbered(
-        self, batches: Sequence[pa.RecordBatch], types: Sequence[pa.DataType] | None
-    ) -> Iterator[pa.RecordBatch]:
-        first, second = (
-            np.concatenate([integers(batch.column(name)) for batch in batches]) for name in (FIRST_HALF, SECOND_HALF)
-        )
-        ends = np.cumsum([batch.num_rows for batch in batches])
-        for batch, numbers in zip(batches, np.split(ordinals(first, second), ends[:-1]), strict=True):
-            yield self._identified(batch, types, numbers)
+def _identified(matches: pa.Table, layout: Layout, *, is_numbered: bool = False) -> Iterable[pa.RecordBatch]:
+    """Matches with the halves of `match_id` where the hashes were; equal ones are numbered on request."""
+    if layout.digests:
+        first, second = (integers(matches.column(name)) for name in (FIRST_HALF, SECOND_HALF))
+        numbers = ordinals(first, second) if is_numbered else np.zeros(len(first), np.int64)
+        for name, half in zip((FIRST_HALF, SECOND_HALF), halves(first, second, numbers), strict=True):
+            matches = matches.set_column(matches.schema.get_field_index(name), name, pa.array(half))
+    yield from matches.to_batches()
 
 
-def _mask(array: pa.Array) -> Mask:
-    return np.asarray(array.to_numpy(zero_copy_only=False))
+def _columns(batch: pa.RecordBatch) -> dict[str, pa.Array]:
+    return dict(zip(batch.schema.names, batch.columns, strict=True))
 
 
-def _some(batch: pa.RecordBatch, which: NDArray[np.bool_]) -> pa.RecordBatch:
-    return batch if which.all() else batch.filter(pa.array(which))
+def _batch(schema: pa.Schema, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    """A batch of these columns, NULL in all others."""
+    size = len(next(iter(columns.values())))
+    arrays = [columns[field.name] if field.name in columns else pa.nulls(size, field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _task_number() -> int:
