@@ -4,7 +4,7 @@ Matches are enumerated and added up by Spark (`enumerated`), or counted in worke
 
 Every match is one row, with the events of its variables. An aggregate over all (match, event) pairs takes a bag's
 values one below the other: the arrays of all aggregates of a match stand side by side and are exploded once, shorter
-ones filled up with NULL, which every aggregate passes over. Values that a match has once are on its first row only.
+ones filled up with NULL, which every aggregate passes over. A value that a match has once is an array of one.
 
 Integers are added exactly, and a sum beyond 64 bits is an error; doubles are added in no particular order.
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
@@ -29,7 +28,7 @@ from tocsin.engines.spark.scan import Shipment
 from tocsin.engines.spark.search import DEFAULTS, bindings_of, run, search
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
-from tocsin.engines.spark.sql.column import aggregate, select, where, with_columns
+from tocsin.engines.spark.sql.column import aggregate, select, where
 from tocsin.engines.spark.typed_columns import Kind, Value, value_of
 from tocsin.engines.worker.summaries import ALL_TOTALS, TOTALS, WINDOW, Answers, counting
 from tocsin.kernels.reach import Search
@@ -62,7 +61,7 @@ def overall(query: alg.Query, frame: DataFrame, bindings: Mapping[str, Binding |
     them (`sliced.positions`). `time` is the kind of the user's time columns.
     """
     made = split(query)
-    found = _Overall(made.query, frame, bindings, time).rows()
+    found = _rows(made.query, frame, bindings, time)
     windows = [name for column in window_columns(query, time) for name in column.names]
     return found if made.is_native else computed(found, made, before=windows)
 
@@ -132,119 +131,94 @@ def window_columns(query: alg.Query, time: Kind) -> list[Column]:
 
 @dataclass(frozen=True)
 class _Part:
-    """The share of a match in an aggregate: a value of its own, or an array of those of a bag."""
+    """What a match brings to an aggregate: some values of a bag, or one."""
 
     node: ex.Aggregate
     name: str
-    column: Column
-    each: Value  # a value, as far as its kind goes
-    is_array: bool = False
+    values: Values
+    is_of_bag: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the values."""
+        return self.values.each.kind
 
     @property
     def of_integers(self) -> bool:
         """Whether sums are added exactly: Spark adds BIGINTs in 64 bits, and decimals of 19 digits in 29."""
-        return self.each.kind not in (Kind.DOUBLE, Kind.DECIMAL)
+        return self.kind not in (Kind.DOUBLE, Kind.DECIMAL)
 
 
-@dataclass(frozen=True)
-class _Overall:
-    query: alg.Query
-    frame: DataFrame
-    bindings: Mapping[str, Binding | Bag]
-    time: Kind
-
-    def rows(self) -> DataFrame:
-        keys, parts = self._keys, self._parts
-        columns = [key.column.alias(key.name) for key in keys.values()]
-        if self.query.every_us is not None:
-            columns.append(window_of(self.query).alias(WINDOW))
-        rows = select(self.frame, *columns, *(part.column.alias(part.name) for part in parts))
-        rows = self._one_below_the_other(rows)
-        groups = aggregate(
-            rows,
-            self._key_columns,
-            F.count_if(F.col(PLACE) == 0).alias(MATCHES),
-            *(column.alias(f"{part.name}_{number}") for part in parts for number, column in enumerate(_combined(part))),
+def _rows(query: alg.Query, frame: DataFrame, bindings: Mapping[str, Binding | Bag], time: Kind) -> DataFrame:
+    """The RETURN rows of a query whose values are native."""
+    keys = group_keys({one.expression: one.expression for one in query.group_by}, bindings)
+    outputs = [one.expression for one in query.returns] + ([] if query.having is None else [query.having])
+    nodes = dict.fromkeys(node for output in outputs for node in _aggregates_in(output, keys))
+    parts = [_part(node, f"__tocsin_part_{number}", bindings) for number, node in enumerate(nodes)]
+    by = [key.column.alias(key.name) for key in keys.values()]
+    by += [] if query.every_us is None else [window_of(query).alias(WINDOW)]
+    group = [F.col(name) for column in by for name in column.names]
+    if any(part.is_of_bag for part in parts):
+        rows = select(frame, *by, *(part.values.array.alias(part.name) for part in parts))
+        rows = select(
+            rows, *group, F.posexplode_outer(F.arrays_zip(*(F.col(part.name) for part in parts))).alias(PLACE, ITEM)
         )
-        known: dict[ex.Expression, Value] = {ex.Aggregate("count", None): Value(F.col(MATCHES), Kind.INTEGER)}
-        for part in parts:
-            first, second = (F.col(f"{part.name}_{number}") for number in (0, 1))
-            known[part.node] = _result(part, first, second)
-            if part.node.function == "sum" and not part.node.distinct and part.of_integers:
-                # Also beyond 64 bits.
-                known[ex.Call("digits", (part.node,))] = Value(_total(first, second).cast("string"), Kind.STRING)
-        return returned(self.query, groups, keys, known, self.time)
-
-    @cached_property
-    def _keys(self) -> dict[ex.Expression, Key]:
-        return group_keys({one.expression: one.expression for one in self.query.group_by}, self.bindings)
-
-    @property
-    def _key_columns(self) -> list[Column]:
-        windows = [] if self.query.every_us is None else [F.col(WINDOW)]
-        return [F.col(key.name) for key in self._keys.values()] + windows
-
-    @cached_property
-    def _parts(self) -> list[_Part]:
-        wanted = [one.expression for one in self.query.returns]
-        wanted += [self.query.having] if self.query.having is not None else []
-        nodes = dict.fromkeys(node for expression in wanted for node in self._aggregates_in(expression))
-        return [self._part(node, f"__tocsin_part_{number}") for number, node in enumerate(nodes)]
-
-    def _aggregates_in(self, expression: ex.Expression) -> Iterator[ex.Aggregate]:
-        """All but COUNT(*), which every group has."""
-        if expression in self._keys:
-            return
-        if isinstance(expression, ex.Aggregate):
-            if expression.argument is not None:
-                yield expression
-            return
-        for child in expression.children():
-            yield from self._aggregates_in(child)
-
-    def _part(self, node: ex.Aggregate, name: str) -> _Part:
-        argument = node.argument
-        assert argument is not None
-        (variable,) = ex.variables_in(argument)
-        binding = self.bindings[variable]
-        if isinstance(argument, ex.Variable):
-            return _Part(node, name, binding.size, Value(binding.size, Kind.INTEGER))
-
-        def compute(event: Binding) -> Value:
-            value = Compiler({variable: event}).value(argument)
-            if node.function not in ("first", "last"):
-                return value
-            at, _ = event.columns[names.POSITION]
-            return value.held_in(F.struct(at.alias(AT), value.column.alias(VALUE)))
-
-        if isinstance(binding, Bag):
-            values = binding.values(compute)
-            return _Part(node, name, values.array, values.each, is_array=True)
-        value = binding.only_if_bound(compute(binding))
-        return _Part(node, name, value.column, value)
-
-    def _one_below_the_other(self, rows: DataFrame) -> DataFrame:
-        arrays = [part.name for part in self._parts if part.is_array]
-        if not arrays:
-            return with_columns(rows, F.lit(0).alias(PLACE))
-        keys = self._key_columns
-        others = [F.col(part.name) for part in self._parts if not part.is_array]
-        exploded = select(
-            rows, *keys, *others, F.posexplode_outer(F.arrays_zip(*map(F.col, arrays))).alias(PLACE, ITEM)
-        )
-        place = F.coalesce(F.col(PLACE), F.lit(0))
-        return select(
-            exploded,
-            *keys,
-            place.alias(PLACE),
-            *(F.when(place == 0, F.col(part.name)).alias(part.name) for part in self._parts if not part.is_array),
-            *(F.col(ITEM).getField(name).alias(name) for name in arrays),
-        )
+        columns = [F.col(ITEM).getField(part.name) for part in parts]
+        matches = F.count_if(F.coalesce(F.col(PLACE), F.lit(0)) == 0)
+    else:
+        rows = select(frame, *by, *(F.get(part.values.array, F.lit(0)).alias(part.name) for part in parts))
+        columns = [F.col(part.name) for part in parts]
+        matches = F.count(F.lit(1))
+    combined = (
+        one.alias(f"{part.name}_{number}")
+        for part, column in zip(parts, columns, strict=True)
+        for number, one in enumerate(_combined(part, column))
+    )
+    groups = aggregate(rows, group, matches.alias(MATCHES), *combined)
+    known: dict[ex.Expression, Value] = {ex.Aggregate("count", None): Value(F.col(MATCHES), Kind.INTEGER)}
+    for part in parts:
+        first, second = (F.col(f"{part.name}_{number}") for number in (0, 1))
+        known[part.node] = _result(part, first, second)
+        if part.node.function == "sum" and not part.node.distinct and part.of_integers:
+            # Also beyond 64 bits.
+            known[ex.Call("digits", (part.node,))] = Value(_total(first, second).cast("string"), Kind.STRING)
+    return returned(query, groups, keys, known, time)
 
 
-def _combined(part: _Part) -> list[Column]:
+def _aggregates_in(expression: ex.Expression, keys: Mapping[ex.Expression, Key]) -> Iterator[ex.Aggregate]:
+    """All but COUNT(*), which every group has."""
+    if expression in keys:
+        return
+    if isinstance(expression, ex.Aggregate):
+        if expression.argument is not None:
+            yield expression
+        return
+    for child in expression.children():
+        yield from _aggregates_in(child, keys)
+
+
+def _part(node: ex.Aggregate, name: str, bindings: Mapping[str, Binding | Bag]) -> _Part:
+    argument = node.argument
+    assert argument is not None
+    (variable,) = ex.variables_in(argument)
+    binding = bindings[variable]
+    if isinstance(argument, ex.Variable):
+        size = Value(binding.size, Kind.INTEGER)
+        return _Part(node, name, Values(F.array(size.column), size))
+
+    def compute(event: Binding) -> Value:
+        value = Compiler({variable: event}).value(argument)
+        if node.function not in ("first", "last"):
+            return value
+        at, _ = event.columns[names.POSITION]
+        return value.held_in(F.struct(at.alias(AT), value.column.alias(VALUE)))
+
+    return _Part(node, name, binding.values(compute), isinstance(binding, Bag))
+
+
+def _combined(part: _Part, column: Column) -> list[Column]:
     """The aggregates of Spark that a part needs; `_result` puts them together."""
-    column, distinct = F.col(part.name), part.node.distinct
+    distinct = part.node.distinct
     match part.node.function:
         case _ if isinstance(part.node.argument, ex.Variable):
             return [F.try_sum(column)]
@@ -258,7 +232,7 @@ def _combined(part: _Part) -> list[Column]:
             return [F.max(column)]
         case "range":
             return [F.min(column), F.max(column)]
-        case _ if part.each.kind is Kind.DOUBLE:
+        case _ if part.kind is Kind.DOUBLE:
             column = column + 0.0  # −0.0 and 0.0 are one value
         case _:
             pass
@@ -278,17 +252,18 @@ def _combined(part: _Part) -> list[Column]:
 
 def _result(part: _Part, first: Column, second: Column) -> Value:
     """The value of an aggregate from the columns of `_combined` (R18, R40)."""
-    element, distinct = part.each.held_in, part.node.distinct
+    each, distinct = part.values.each, part.node.distinct
+    element = each.held_in
     match part.node.function:
         case "count":
             return Value(F.coalesce(first, F.lit(0)).cast("bigint"), Kind.INTEGER)
         case "range":
             return range_of(element(first), element(second), too_large("range"))
         case "collect":
-            folded = Values(first, part.each).fold("collect")
+            folded = Values(first, each).fold("collect")
             return folded.held_in(F.when(F.col(MATCHES) > 0, folded.column))
         case "sum" | "avg" | "stddev" if distinct:
-            return Values(first, part.each).fold(part.node.function)
+            return Values(first, each).fold(part.node.function)
         case "stddev":
             return Value(first, Kind.DOUBLE)
         case "avg":
@@ -314,9 +289,29 @@ def _total(total: Column, count: Column) -> Column:
 
 
 def counted(trend: Trend, inputs: Inputs, options: Options = DEFAULTS) -> DataFrame:
-    """The RETURN rows of a query over all its matches."""
+    """The RETURN rows of a query over all its matches: the totals of tasks, added up and answered by group."""
+    query = trend.kernel.query
     shipment, schema = ship(trend, inputs)
-    return answers(trend, inputs, run(counting(trend, shipment.layout), shipment, schema, options))
+    totals = run(counting(trend, shipment.layout), shipment, schema, options)
+    written = keys_of(query, trend.machine)
+    fields = ((name, attribute) for name, attributes in needs_of(written).items() for attribute in attributes)
+    events: dict[str, dict[str, tuple[Column, T.DataType]]] = {}
+    for field, (name, attribute) in zip(schema.fields, fields, strict=False):
+        events.setdefault(name, {})[attribute] = (F.col(field.name), field.dataType)
+    keys = group_keys(written, {name: Binding(columns) for name, columns in events.items()})
+    by = [key.column.alias(key.name) for key in keys.values()]
+    by += [] if query.every_us is None else [F.col(WINDOW)]
+    groups = aggregate(totals, by, F.collect_list(F.col(TOTALS)).alias(ALL_TOTALS))
+    schema = T.StructType([field for field in schema_of(groups).fields if field.name != ALL_TOTALS])
+    known: dict[ex.Expression, Value] = {}
+    for number, (asked, answer) in enumerate(zip(requested_in(query), trend.answers, strict=True)):
+        dtype: T.DataType = T.DoubleType()
+        if answer.is_integer:
+            dtype = T.StringType() if answer.as_digits else T.LongType()
+        name = f"__tocsin_answer_{number}"
+        schema = schema.add(name, dtype)
+        known[asked.expression] = value_of(F.col(name), dtype)
+    return returned(query, groups.mapInArrow(Answers(trend), schema), keys, known, inputs.time_kind)
 
 
 def ship(trend: Trend, inputs: Inputs, *, stream: int = 0, rated: Sequence[str] = ()) -> tuple[Shipment, T.StructType]:
@@ -330,36 +325,3 @@ def ship(trend: Trend, inputs: Inputs, *, stream: int = 0, rated: Sequence[str] 
     if query.every_us is not None:
         schema = schema.add(WINDOW, T.LongType())
     return shipment, schema.add(TOTALS, T.BinaryType())
-
-
-def answers(trend: Trend, inputs: Inputs, counted: DataFrame) -> DataFrame:
-    """The RETURN rows, from what tasks have counted."""
-    written = keys_of(trend.kernel.query, trend.machine)
-    fields = [(name, one) for name, attributes in needs_of(written).items() for one in attributes]
-    bindings: dict[str, Binding] = {}
-    for name in dict.fromkeys(name for name, _ in fields):
-        own = {one: number for number, (of, one) in enumerate(fields) if of == name}
-        dtypes = schema_of(counted)
-        bindings[name] = Binding({one: (F.col(f"f{number}"), dtypes[number].dataType) for one, number in own.items()})
-    return _answered(trend, counted, group_keys(written, bindings), inputs.time_kind)
-
-
-def _answered(trend: Trend, counted: DataFrame, keys: dict[ex.Expression, Key], time: Kind) -> DataFrame:
-    """Add up the totals of each group and answer what RETURN asks."""
-    query = trend.kernel.query
-    windows = [] if query.every_us is None else [F.col(WINDOW)]
-    rows = select(counted, *(key.column.alias(key.name) for key in keys.values()), *windows, F.col(TOTALS))
-    names = [*(F.col(key.name) for key in keys.values()), *windows]
-    groups = aggregate(rows, names, F.collect_list(F.col(TOTALS)).alias(ALL_TOTALS))
-    schema = T.StructType([field for field in groups.schema.fields if field.name != ALL_TOTALS])
-    asked = requested_in(query)
-    known: dict[ex.Expression, Value] = {}
-    for number, (one, answer) in enumerate(zip(asked, trend.answers, strict=True)):
-        dtype: T.DataType = T.DoubleType()
-        if answer.is_integer:
-            dtype = T.StringType() if answer.as_digits else T.LongType()
-        name = f"__tocsin_answer_{number}"
-        schema = schema.add(name, dtype)
-        known[one.expression] = value_of(F.col(name), dtype)
-    answered = groups.mapInArrow(Answers(trend), schema)
-    return returned(query, answered, keys, known, time)
