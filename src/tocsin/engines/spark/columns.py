@@ -11,6 +11,7 @@ are NULL (R39, D14). Aggregates beyond 64 bits do (D24).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import reduce
 from operator import and_, or_
@@ -28,6 +29,7 @@ from tocsin.engines.spark.typed_columns import (
     arithmetic,
     calendar,
     compare,
+    is_one_of,
     literal,
     mean,
     meet,
@@ -36,7 +38,6 @@ from tocsin.engines.spark.typed_columns import (
     value_of,
     whole,
 )
-from tocsin.expressions.objects import microseconds
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.optimizer.query_parts import constant_integer
@@ -80,12 +81,8 @@ class Compiler:
         if self.known and node in self.known:
             return self.known[node]
         match node:
-            case ex.Literal():
+            case ex.Literal() | ex.Timestamp() | ex.Date():
                 return literal(node.value)
-            case ex.Timestamp():
-                return Value(F.timestamp_micros(microseconds(node.value)), Kind.INSTANT)
-            case ex.Date():
-                return Value(F.lit(node.value.isoformat()).cast("date"), Kind.DATE)
             case ex.Interval():
                 return Value(F.bigint(node.microseconds), Kind.INTERVAL)
             case ex.Attribute():
@@ -101,18 +98,14 @@ class Compiler:
             case ex.Case():
                 return self._case(node)
             case rx.ListOf():
-                return Value(F.array(*meet(*map(self._seen, node.items))[0]), Kind.OTHER)
+                shown = (replace(item, column=item.output, in_micros=False) for item in map(self.value, node.items))
+                return Value(F.array(*meet(*shown)[0]), Kind.OTHER)
             case rx.Mean():
                 return mean([self.value(operand) for operand in node.operands])
             case rx.CalendarField():
                 return Value(calendar(node.field, self.value(node.operand).micros, node.zone), Kind.INTEGER)
             case _:
                 return Value(self._predicate(node), Kind.BOOLEAN)
-
-    def _seen(self, node: ex.Expression) -> Value:
-        """A value as a user should see it."""
-        found = self.value(node)
-        return Value(found.output, found.kind)
 
     def _predicate(self, node: ex.Expression) -> Column:
         match node:
@@ -128,7 +121,7 @@ class Compiler:
                 column = self.value(node.operand).column
                 return column.isNotNull() if node.negated else column.isNull()
             case ex.In():
-                found = self._membership(node)
+                found = is_one_of(self.value(node.operand), [self.value(option) for option in node.options])
                 return ~found if node.negated else found
             case ex.Between():
                 subject = self.value(node.operand)
@@ -145,14 +138,6 @@ class Compiler:
     def typed(self, node: ex.Attribute) -> tuple[Column, T.DataType]:
         """The column of a reference as it is and its type; NULL where the index is outside the bag."""
         return self.bindings[node.variable].chosen(node.index).attribute(node.path)
-
-    def _membership(self, node: ex.In) -> Column:
-        subject = self.value(node.operand)
-        options = [self.value(option) for option in node.options]
-        if all(option.kind is subject.kind and option.kind in (Kind.INTEGER, Kind.STRING) for option in options):
-            # One expression however long the list; the general form below nests once per option.
-            return subject.column.isin([option.column for option in options])
-        return reduce(or_, (compare("=", subject, option) for option in options))
 
     def _case(self, node: ex.Case) -> Value:
         results = [self.value(result) for _, result in node.branches]
@@ -202,43 +187,37 @@ def _call(node: ex.Call, arguments: Sequence[Value]) -> Value:
     match node.function:
         case "abs":
             return _absolute(first)
-        case "ceil" | "floor":
-            return _next_whole(F.ceil if node.function == "ceil" else F.floor, first)
+        case "ceil":
+            return _next_whole(F.ceil, first)
+        case "floor":
+            return _next_whole(F.floor, first)
         case "round":
             digits = constant_integer(node.arguments[1]) if len(arguments) > 1 else 0
             if digits is None:
                 raise errors.InternalError("Python computes ROUND to a computed number of digits.", where=node.where)
             return Value(_rounded(first, digits), first.kind)
-        case "sqrt":
-            return Value(F.sqrt(first.number.cast("double")), Kind.DOUBLE)
-        case "power":
-            return Value(F.pow(first.number.cast("double"), arguments[1].number.cast("double")), Kind.DOUBLE)
+        case "sqrt" | "power" | "sign" as name:
+            compute = {"sqrt": F.sqrt, "power": F.pow, "sign": F.signum}[name]
+            return Value(compute(*(argument.number.cast("double") for argument in arguments)), Kind.DOUBLE)
         case "mod":
             return arithmetic("%", first, arguments[1])
-        case "sign":
-            return Value(F.signum(first.number.cast("double")), Kind.DOUBLE)
-        case "lower" | "upper" | "trim":
-            change = {"lower": F.lower, "upper": F.upper, "trim": F.trim}[node.function]
-            return Value(change(first.column), Kind.STRING)
+        case "lower" | "upper" | "trim" | "concat" as name:
+            compute = {"lower": F.lower, "upper": F.upper, "trim": F.trim, "concat": F.concat}[name]
+            return Value(compute(*(argument.column for argument in arguments)), Kind.STRING)
         case "length":
             return Value(F.length(first.column).cast("bigint"), Kind.INTEGER)
         case "digits":
             return Value(first.number.cast("string"), Kind.STRING)
-        case "concat":
-            return Value(F.concat(*(argument.column for argument in arguments)), Kind.STRING)
         case "substring":
             bounds = [argument.column.try_cast("int") for argument in arguments[1:]]
             return Value(F.substring(first.column, *bounds), Kind.STRING)
-        case "coalesce":
+        case "coalesce" | "greatest" | "least" as name:
+            compute = {"coalesce": F.coalesce, "greatest": F.greatest, "least": F.least}[name]
             columns, kind, in_micros = meet(*arguments)
-            return Value(F.coalesce(*columns), kind, in_micros)
+            return Value(compute(*columns), kind, in_micros)
         case "nullif":
             equal = compare("=", first, arguments[1])
             return Value(F.when(equal, null()).otherwise(first.column), first.kind, first.in_micros)
-        case "greatest" | "least":
-            columns, kind, in_micros = meet(*arguments)
-            choose = F.greatest if node.function == "greatest" else F.least
-            return Value(choose(*columns), kind, in_micros)
         case _:
             raise errors.UnknownFunctionError(f"There is no function `{node.function}`.", where=node.where)
 

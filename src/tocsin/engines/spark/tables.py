@@ -6,13 +6,10 @@ as `IN` is.
 
 from __future__ import annotations
 
-import datetime as dt
-import decimal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
-from typing import Any
 
 from pyspark.sql import DataFrame
 
@@ -21,8 +18,7 @@ from tocsin.engines.spark.compat import is_dataframe, is_streaming, schema_of
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import aggregate, join_on, select, where, with_columns
-from tocsin.engines.spark.typed_columns import NUMBERS, TIMES, Kind, Value, compare, literal, value_of
-from tocsin.expressions.objects import microseconds
+from tocsin.engines.spark.typed_columns import NUMBERS, TIMES, Kind, Value, compare, is_one_of, literal, value_of
 from tocsin.language import rule_expressions as rx
 
 FOUND, HIDDEN = "__tocsin_found", "__tocsin_hidden"
@@ -33,30 +29,18 @@ FOUND, HIDDEN = "__tocsin_found", "__tocsin_hidden"
 
 def listed(node: rx.InTable, values: Sequence[Value]) -> Column:
     """Whether a table that was given as rows has one of these values."""
-    rows = [[_constant(value) for value in row] for row in sorted(node.table.rows or (), key=repr)]
+    rows = [[literal(value) for value in row] for row in sorted(node.table.rows or (), key=repr)]
     for row in rows:
         for value, held in zip(values, row, strict=True):
             _require_alike(node, value.kind, held.kind)
     if not rows:
         found = F.lit(False)
-    elif len(values) == 1 and all(row[0].kind is values[0].kind for row in rows) and values[0].kind not in TIMES:
-        found = values[0].column.isin([row[0].column for row in rows])
+    elif len(values) == 1:
+        found = is_one_of(values[0], [row[0] for row in rows])
     else:
         equal = ([compare("=", *pair) for pair in zip(values, row, strict=True)] for row in rows)
         found = reduce(or_, (reduce(and_, each) for each in equal))
     return F.when(_are_known(values), found)
-
-
-def _constant(value: Any) -> Value:
-    match value:
-        case dt.datetime():
-            return Value(F.bigint(microseconds(value)), Kind.INSTANT, in_micros=True)
-        case dt.date():
-            return Value(F.lit(value.isoformat()).cast("date"), Kind.DATE)
-        case decimal.Decimal():
-            return Value(F.lit(value), Kind.DECIMAL)
-        case _:
-            return literal(value)
 
 
 def _are_known(values: Sequence[Value]) -> Column:

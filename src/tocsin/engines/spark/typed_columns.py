@@ -7,12 +7,13 @@ the width of their column.
 
 from __future__ import annotations
 
-import decimal
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from enum import Enum
 from functools import reduce
-from operator import eq, ge, gt, le, lt, ne
+from operator import eq, ge, gt, le, lt, ne, or_
 from typing import assert_never
 
 from pyspark.sql import types as T
@@ -20,6 +21,7 @@ from pyspark.sql import types as T
 from tocsin import errors
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
+from tocsin.expressions.objects import microseconds
 
 
 class Kind(Enum):
@@ -139,7 +141,7 @@ def value_of(column: Column, dtype: T.DataType) -> Value:
             return Value(column, kind_of(dtype))
 
 
-def literal(value: bool | int | float | str | None) -> Value:
+def literal(value: bool | int | float | str | Decimal | dt.date | None) -> Value:
     """A constant."""
     match value:
         case None:
@@ -147,13 +149,19 @@ def literal(value: bool | int | float | str | None) -> Value:
         case bool():
             return Value(F.lit(value), Kind.BOOLEAN)
         case int() if not -(2**63) <= value < 2**63:
-            return Value(F.lit(decimal.Decimal(value)), Kind.DECIMAL)
+            return Value(F.lit(Decimal(value)), Kind.DECIMAL)
         case int():
             return Value(F.lit(value), Kind.INTEGER)
         case float():
             return Value(F.lit(value), Kind.DOUBLE)
         case str():
             return Value(F.lit(value), Kind.STRING)
+        case Decimal():
+            return Value(F.lit(value), Kind.DECIMAL)
+        case dt.datetime():
+            return Value(F.timestamp_micros(microseconds(value)), Kind.INSTANT)
+        case dt.date():
+            return Value(F.lit(value.isoformat()).cast("date"), Kind.DATE)
         case _:
             assert_never(value)
 
@@ -198,6 +206,14 @@ def compare(op: str, left: Value, right: Value) -> Column:
     if op not in COMPARISONS:
         raise errors.InternalError(f"There is no comparison `{op}`.")
     return COMPARISONS[op](one, other)
+
+
+def is_one_of(subject: Value, options: Sequence[Value]) -> Column:
+    """Whether a value equals one of several."""
+    if all(option.kind is subject.kind and option.kind in (Kind.INTEGER, Kind.STRING) for option in options):
+        # One expression however long the list, which Spark looks up.
+        return subject.column.isin([option.column for option in options])
+    return reduce(or_, (compare("=", subject, option) for option in options))
 
 
 def negative(value: Value) -> Value:
