@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from functools import reduce
 from operator import and_, or_
 from typing import assert_never
@@ -50,7 +50,7 @@ def attribute(part: Part, column: Attribute) -> Column:
     if isinstance(dtype, FIXED_WIDTH) and column.name in part.columns:
         # As wide when it is NULL: not worth a look at the type.
         return cast(part, column.name, dtype)
-    return part.choose({kind: ("", lambda part: cast(part, column.name, dtype)) for kind in column.types})
+    return part.choose(dict.fromkeys(column.types), lambda _: cast(part, column.name, dtype))
 
 
 def held_as(compiler: Compiler, expression: ex.Expression, held: Held) -> Column:
@@ -131,8 +131,8 @@ def _digest_of(part: Part, types: frozenset[str], columns: identity.Typed, half:
     if not own:
         return F.bigint(0)
     # One hash with names chosen by type, not one per type, which would be as many times the text to plan.
-    named = {kind: (kind, lambda part, kind=kind: identity.names_of(kind, columns, id=id)) for kind in own}
-    made = identity.digests(part.choose(named), columns, id=id)[half]
+    named = part.choose({kind: kind for kind in own}, lambda kind: identity.names_of(kind, columns, id=id))
+    made = identity.digests(named, columns, id=id)[half]
     is_of_them = None if own.issuperset(part.types) and not part.has_others else part.is_of(own)
     return made if is_of_them is None else F.when(is_of_them, made).otherwise(F.bigint(0))
 
@@ -153,7 +153,10 @@ class Flags:
 
     def __init__(self, manifest: Manifest) -> None:
         self.manifest = manifest
-        self.questions = Questions(manifest.sources)
+        asked = [node for source in manifest.sources for node in _asked(source)]
+        # Variables that ask the same of an event are answered by one join.
+        alike = {key: number for number, key in enumerate(dict.fromkeys(map(anonymous, asked)))}
+        self.names = {node: f"__tocsin_has{alike[anonymous(node)]}" for node in asked}
         self.by_type: dict[str, list[Source]] = {}
         for source in manifest.sources:
             for kind in source.types:
@@ -161,7 +164,15 @@ class Flags:
 
     def answered(self, part: Part) -> DataFrame:
         """The events of a part with what DataFrames answer of them."""
-        return self.questions.answered(part, lambda name: self.compiler(part, self._shape(name), name))
+        questions: dict[str, Question] = {}
+        for source in self._sources(part):
+            for node in _asked(source):
+                compiler = self.compiler(part, self._shape(source.variable), source.variable)
+                values = [compiler.value(argument) for argument in node.arguments]
+                questions[self.names[node]] = Question(node, values, self.names[node])
+        if not questions:
+            return part.renamed
+        return answered(part.renamed, list(questions.values()), [column.text for column, _ in part.columns.values()])
 
     def compiler(self, part: Part, shape: Shape | None, *variables: str) -> Compiler:
         """What compiles expressions over an event of a part, whose attributes have these types in the query."""
@@ -169,7 +180,10 @@ class Flags:
         if shape is not None:
             wanted = {name: to_spark(dtype) for name, dtype in shape.items()}
             columns = {name: (cast(part, name, dtype), dtype) for name, dtype in wanted.items()}
-        return Compiler({name: Binding(dict(columns)) for name in variables}, self.questions.answers)
+        answers: dict[ex.Expression, Value] = {
+            node: Value(F.col(name), Kind.BOOLEAN) for node, name in self.names.items()
+        }
+        return Compiler({name: Binding(columns) for name in variables}, answers)
 
     def _shape(self, source: str) -> Shape | None:
         return self.manifest.source_shapes.get(source)
@@ -226,21 +240,20 @@ class Flags:
         """The bits of a part's events."""
         packing = self.manifest.packing
         # By type, so that a row's type is compared once for all variables.
-        values = {
-            name: (name, lambda part, name=name, number=number: self._flags(part, name, number))
-            for number, name in enumerate(self.manifest.types)
-        }
-        bits = F.coalesce(part.choose(values), F.bigint(names.OWN_COPY))
+        kinds = {kind: kind for kind in self.manifest.types}
+        bits = F.coalesce(part.choose(kinds, lambda kind: self._flags(part, kind)), F.bigint(names.OWN_COPY))
         if packing.has_key:
             (attribute,) = self.manifest.partition.attributes
             key = part.columns[attribute][0].cast("bigint") if attribute in part.columns else F.lit(None).cast("bigint")
             bits = bits.bitwiseOR(F.coalesce(F.shiftleft(key, names.KEY_AT + 1), F.bigint(1 << names.KEY_AT)))
         return bits
 
-    def _flags(self, part: Part, kind: str, number: int) -> Column:
+    def _flags(self, part: Part, kind: str) -> Column:
         """The bits of an event of one type: which variables it may be bound to, and the number of its type."""
         packing = self.manifest.packing
-        always = names.OWN_COPY | (number << packing.kinds_at if packing.kinds else 0)
+        always = names.OWN_COPY
+        if packing.kinds:
+            always |= self.manifest.types.index(kind) << packing.kinds_at
         if packing.words:
             return F.bigint(always)
         places = {source.bit: names.FLAGS_AT + source.bit for source in self.manifest.sources}
@@ -251,10 +264,8 @@ class Flags:
         places = {
             source.bit: source.bit % WORD_BITS for source in self.manifest.sources if source.bit // WORD_BITS == number
         }
-        values = {
-            name: (name, lambda part, name=name: self._flagged(part, name, 0, places)) for name in self.manifest.types
-        }
-        return F.coalesce(part.choose(values), F.bigint(0))
+        kinds = {kind: kind for kind in self.manifest.types}
+        return F.coalesce(part.choose(kinds, lambda kind: self._flagged(part, kind, 0, places)), F.bigint(0))
 
     def _flagged(self, part: Part, kind: str, always: int, places: Mapping[int, int]) -> Column:
         """The flags of an event of one type at these places, and what is always there."""
@@ -278,34 +289,6 @@ def _any_bit(numbers: list[Column]) -> Column:
         half = len(numbers) // 2
         return _any_bit(numbers[:half]).bitwiseOR(_any_bit(numbers[half:]))
     return reduce(lambda bits, bit: bits.bitwiseOR(bit), numbers)
-
-
-class Questions:
-    """The questions of a kernel's conditions."""
-
-    def __init__(self, sources: Iterable[Source]) -> None:
-        self.sources = tuple(sources)
-        asked = [node for source in self.sources for node in _asked(source)]
-        # Variables that ask the same of an event are answered by one join.
-        alike = {key: number for number, key in enumerate(dict.fromkeys(map(anonymous, asked)))}
-        self.names = {node: f"__tocsin_has{alike[anonymous(node)]}" for node in asked}
-
-    @property
-    def answers(self) -> dict[ex.Expression, Value]:
-        """What each question is in a part that `answered` has made."""
-        return {node: Value(F.col(name), Kind.BOOLEAN) for node, name in self.names.items()}
-
-    def answered(self, part: Part, compiler: Callable[[str], Compiler]) -> DataFrame:
-        """The events of a part with the answers; `compiler` compiles what a variable says of them."""
-        questions: dict[str, Question] = {}
-        for source in self.sources:
-            if set(source.types) & set(part.types):
-                for node in _asked(source):
-                    values = [compiler(source.variable).value(argument) for argument in node.arguments]
-                    questions[self.names[node]] = Question(node, values, self.names[node])
-        if not questions:
-            return part.renamed
-        return answered(part.renamed, list(questions.values()), [column.text for column, _ in part.columns.values()])
 
 
 def _asked(source: Source) -> list[rx.InTable]:

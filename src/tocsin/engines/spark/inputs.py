@@ -248,15 +248,15 @@ class Part(Stream):
             return None
         return _is_one_of(self.columns[self.type_column][0], types)
 
-    def choose(self, values: Mapping[str, tuple[Hashable, Callable[[Part], Column]]]) -> Column:
-        """For the events of each type its value; equal keys mean the same value, which is written once."""
+    def choose(self, keys: Mapping[str, Hashable], compute: Callable[[str], Column]) -> Column:
+        """For the events of each of these types its value; equal keys mean the same value, which is written once."""
         groups: dict[Hashable, list[str]] = {}
         for name in self.types:
-            if name in values:
-                groups.setdefault(values[name][0], []).append(name)
+            if name in keys:
+                groups.setdefault(keys[name], []).append(name)
         if not groups:
             return F.lit(None)
-        made = {key: values[members[0]][1](self) for key, members in groups.items()}
+        made = {key: compute(members[0]) for key, members in groups.items()}
         if self.type_column is None:
             return next(iter(made.values()))
         *tested, (last, _) = groups.items()

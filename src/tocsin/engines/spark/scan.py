@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import reduce
 from operator import or_
 from typing import assert_never
 
@@ -204,14 +204,12 @@ class Scan:
                 assert_never(content)
 
     def _held(self, part: Part, content: Value) -> Column:
-        def value(kind: str, part: Part) -> Column:
+        def value(kind: str) -> Column:
             one = content.values[kind]
             compiler = self.flags.compiler(part, one.shape, *ex.variables_in(one.expression))
             return sql.held_as(compiler, one.expression, content.held)
 
-        return part.choose(
-            {kind: (anonymous(one.expression), partial(value, kind)) for kind, one in content.values.items()}
-        )
+        return part.choose({kind: anonymous(one.expression) for kind, one in content.values.items()}, value)
 
     # --- rows of a batch --------------------------------------------------------------------------
 

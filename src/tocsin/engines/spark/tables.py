@@ -72,12 +72,14 @@ class Question:
 
 def answered(frame: DataFrame, questions: Sequence[Question], columns: Sequence[str]) -> DataFrame:
     """A frame with these columns of it, and the answers."""
+    kept = [F.col(name) for name in columns]
     for question in questions:
-        frame = _answered(frame, question)
-    return select(frame, *map(F.col, columns), *(F.col(question.name) for question in questions))
+        frame = _answered(frame, question, kept)
+        kept.append(F.col(question.name))
+    return frame
 
 
-def _answered(frame: DataFrame, question: Question) -> DataFrame:
+def _answered(frame: DataFrame, question: Question, kept: Sequence[Column]) -> DataFrame:
     """A left join to the different rows, so that every event stays one; Spark decides how to do it."""
     table = question.node.table.frame
     if not is_dataframe(table):
@@ -116,9 +118,7 @@ def _answered(frame: DataFrame, question: Question) -> DataFrame:
             return reduce(and_, (field.isNull() | (field == name) for field, name in zip(fields, asked, strict=True)))
 
         answer = answer.when(F.exists(F.col(HIDDEN), may_be), F.lit(None).cast("boolean"))
-    kept = [name for name in schema_of(frame).names if name not in (FOUND, HIDDEN, *map(_held, number))]
-    kept = [name for name in kept if name not in {one.text for one in asked}]
-    return select(frame, *map(F.col, kept), answer.otherwise(F.lit(False)).alias(question.name))
+    return select(frame, *kept, answer.otherwise(F.lit(False)).alias(question.name))
 
 
 def _held(place: int) -> str:
