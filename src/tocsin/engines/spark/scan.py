@@ -88,17 +88,9 @@ def ship(
 ) -> tuple[Shipment, dict[str, Shape]]:
     """What travels for one search, and the types of the attributes that its matches bring.
 
-    Parameters
-    ----------
-    reader
-        The search.
-    inputs
-        The events.
-    stream
-        `WITH_CLOCK` for a stream: every row travels, of one that takes no part only its time (`layout.CLOCK`) and no
-        bits; `layout.SOURCE` says which DataFrame it comes from. `WITH_EVENTS`: also the whole event as JSON.
-    rated
-        Event types whose events a stream counts, numbered from 1.
+    With `WITH_CLOCK`, every row of a stream travels, of one that takes no part only its time (`names.CLOCK`) and no
+    bits; `names.SOURCE` has the number of its DataFrame. With `WITH_EVENTS`, also the whole event as JSON. The stream
+    counts the events of `rated` types, numbered from 1.
     """
     manifest = manifest_of([reader], event_types(inputs), made_type)
     scan = Scan(manifest, parts_of(inputs, others=manifest.counts_every_event))
@@ -128,17 +120,7 @@ def spark_shapes(shapes: Mapping[str, Mapping[str, DataType]]) -> dict[str, Shap
 
 
 class Scan:
-    """Renders a manifest over DataFrames.
-
-    Parameters
-    ----------
-    manifest
-        What is shipped.
-    single
-        DataFrames, each with the events of one part.
-    mixed
-        Those with the events of several parts, matches that were found before included.
-    """
+    """Renders a manifest over DataFrames: `single` ones hold the events of one part, `mixed` ones of several."""
 
     def __init__(self, manifest: Manifest, single: Sequence[Part], mixed: Sequence[Mixed] = ()) -> None:
         self.manifest, self.single, self.mixed = manifest, single, mixed
@@ -224,20 +206,24 @@ class Scan:
 
     def _mixed(self, mixed: Mixed) -> DataFrame:
         """The events of several parts, and the matches among them, by one look at each row."""
-        events = [(is_own, part, self._values(part)) for is_own, part in mixed.parts]
-        passes = [is_own & self.flags.filter(part) for is_own, part, _ in events]
+        passes = [is_own & self.flags.filter(part) for is_own, part in mixed.parts]
         passes += [] if mixed.kept is None else [mixed.kept]
-        chosen = []
-        for place, name in enumerate([*self.manifest.columns, names.BITS]):
-            branches = [(is_own, columns[place]) for is_own, _, columns in events]
-            value = F.cases(branches) if branches else F.lit(None)
-            chosen.append((F.coalesce(value, F.bigint(names.OWN_COPY)) if name == names.BITS else value).alias(name))
+        *columns, bits = self._chosen(mixed.parts)
+        columns.append(F.coalesce(bits, F.bigint(names.OWN_COPY)).alias(names.BITS))
         if mixed.kept is not None:
             match = F.struct(*(F.col(name).alias(name) for name in mixed.columns))
-            chosen.append(F.when(mixed.kept, match).alias(names.PASSED_ON))
+            columns.append(F.when(mixed.kept, match).alias(names.PASSED_ON))
         elif self.passes_on:
-            chosen.append(F.lit(None).alias(names.PASSED_ON))
-        return select(where(mixed.frame, reduce(or_, passes)), *chosen)
+            columns.append(F.lit(None).alias(names.PASSED_ON))
+        return select(where(mixed.frame, reduce(or_, passes)), *columns)
+
+    def _chosen(self, parts: Sequence[tuple[Column, Part]]) -> list[Column]:
+        """The columns of the first part whose condition holds; NULL where none does."""
+        values = [(is_own, self._values(part)) for is_own, part in parts]
+        return [
+            (F.cases((is_own, own[place]) for is_own, own in values) if values else F.lit(None)).alias(name)
+            for place, name in enumerate([*self.manifest.columns, names.BITS])
+        ]
 
     # --- rows of a stream -------------------------------------------------------------------------
 
@@ -262,16 +248,12 @@ class Scan:
     ) -> DataFrame:
         passes = [(is_own & self.flags.filter(part), F.lit(at)) for at, (is_own, part) in enumerate(parts)]
         judged = with_columns(frame, F.cases(passes).alias(WHICH))
-        which, columns = F.col(WHICH), [self._values(part) for _, part in parts]
-
-        def chosen(place: int) -> Column:
-            return F.cases((which == at, own[place]) for at, own in enumerate(columns))
-
-        first = parts[0][1]
+        which, first = F.col(WHICH), parts[0][1]
+        *columns, bits = self._chosen([(which == at, part) for at, (_, part) in enumerate(parts)])
         return select(
             judged,
-            *(chosen(place).alias(name) for place, name in enumerate(self.manifest.columns)),
-            F.coalesce(chosen(-1), F.bigint(0)).alias(names.BITS),
+            *columns,
+            F.coalesce(bits, F.bigint(0)).alias(names.BITS),
             F.when(which.isNull(), first.micros).alias(names.CLOCK),
             source.alias(names.SOURCE),
             *([F.when(which.isNotNull(), _json(first)).alias(names.EVENT)] if stream == WITH_EVENTS else []),
@@ -287,13 +269,12 @@ def _json(part: Part) -> Column:
 
 def _source(parts: Sequence[tuple[Column, Part]], number: int, rated: Sequence[str]) -> Column:
     """Which DataFrame a row comes from, and of which type with a rate it is, whether or not it takes part."""
-    known = [(is_own, _source_of(part, number, rated)) for is_own, part in parts]
-    return F.cases(known).otherwise(F.lit(number)) if rated else F.lit(number)
-
-
-def _source_of(part: Part, number: int, rated: Sequence[str]) -> Column:
-    codes = {name: number | place << names.TYPE_AT for place, name in enumerate(rated, start=1)}
-    if part.type_column is None:
-        return F.lit(codes.get(part.type, number))
-    known = [(part.columns[part.type_column][0] == name, F.lit(code)) for name, code in codes.items()]
+    known = []
+    for place, name in enumerate(rated, start=1):
+        code = F.lit(number | place << names.TYPE_AT)
+        for is_own, part in parts:
+            if part.type_column is not None:
+                known.append((is_own & (part.columns[part.type_column][0] == name), code))
+            elif part.type == name:
+                known.append((is_own, code))
     return F.cases(known).otherwise(F.lit(number)) if known else F.lit(number)
