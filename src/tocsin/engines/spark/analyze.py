@@ -30,7 +30,7 @@ from tocsin.engines.spark.columns import Binding, Compiler
 from tocsin.engines.spark.inputs import Inputs, Part, Stream, part_of
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
-from tocsin.engines.spark.sql.column import aggregate, select
+from tocsin.engines.spark.sql.column import aggregate, select, union
 from tocsin.engines.spark.typed_columns import Kind, null, value_of
 from tocsin.language import expressions as ex
 from tocsin.optimizer.estimate import equated
@@ -77,9 +77,10 @@ class _Survey:
         positive = {name: kind.types for name, kind in query.variables.items()}
         negated = {name: (kind,) for name, kind in alg.negated_variables(query.pattern).items()}
         self.variables: dict[str, tuple[str | None, ...]] = positive | negated
-        # What is hashed, by event type: the key, and every attribute that conditions equate.
+        # By event type, the attributes that are hashed: the key, and whatever conditions equate.
         self.key = self._key_paths()
         self.values = self._value_paths()
+        self.hashed = [self.key, *self.values.values()]
 
     def _key_paths(self) -> dict[str, tuple[Path, ...]]:
         attributes = self.query.partition.attributes
@@ -108,8 +109,33 @@ class _Survey:
         frames: dict[int, list[Stream]] = {}
         for stream in self.streams.values():
             frames.setdefault(id(stream.frame), []).append(stream)
-        marked = [self._marked(number, streams) for number, streams in enumerate(frames.values())]
-        return self._together(self._per_part(reduce(lambda one, other: one.unionByName(other), marked)))
+        rows = union([self._marked(number, streams) for number, streams in enumerate(frames.values())], by_name=True)
+        times = [F.col(f"{TIME}{place}") for place in range(len(self.types))]
+        # By name: how it is measured in each partition, and how these measurements are put together.
+        measures = {"rows": (F.count(F.lit(1)), F.sum)}
+        for place, time in enumerate(times):
+            measures[f"count{place}"] = (F.count(time), F.sum)
+            measures[f"first{place}"] = (F.min(time), F.min)
+            measures[f"last{place}"] = (F.max(time), F.max)
+        for place in range(len(self.variables)):
+            measures[f"hits{place}"] = (F.sum(F.col(f"{HIT}{place}")), F.sum)
+        for place in range(len(self.hashed)):
+            measures[f"distinct{place}"] = (F.hll_sketch_agg(F.col(f"{HASH}{place}")), _estimated)
+        measures["sampled"] = (F.slice(F.collect_list(F.col(SAMPLED)), 1, MOST_SAMPLED), _flattened)
+        parts = aggregate(
+            rows,
+            [F.col(INPUT), F.col(PART)],
+            F.min(F.least(*times)).alias("first"),
+            F.max(F.greatest(*times)).alias("last"),
+            *(measure.alias(name) for name, (measure, _) in measures.items()),
+        )
+        ranges = F.struct(*(F.col(name).alias(alias) for name, alias in PART_FIELDS.items()))
+        return aggregate(
+            parts,
+            [],
+            *(put_together(F.col(name)).alias(name) for name, (_, put_together) in measures.items()),
+            F.collect_list(ranges).alias("parts"),
+        )
 
     def _marked(self, number: int, streams: list[Stream]) -> DataFrame:
         """The rows of one DataFrame, reduced to what is measured."""
@@ -117,10 +143,10 @@ class _Survey:
         nothing = null(T.LongType())
         times = [here[kind].micros if kind in here else nothing for kind in self.types]
         hits = [self._hits(variable, types, here) for variable, types in self.variables.items()]
-        hashes = [_either(here[kind].hash(paths) for kind, paths in self.key.items() if kind in here)]
-        hashes += [
-            _either(here[kind].hash(paths) for kind, paths in wanted.items() if kind in here)
-            for wanted in self.values.values()
+        hashes = [
+            # The value of whichever type a row has.
+            F.coalesce(*(here[kind].hash(paths) for kind, paths in wanted.items() if kind in here), nothing)
+            for wanted in self.hashed
         ]
         return select(
             here[streams[0].type].part.renamed,
@@ -139,46 +165,6 @@ class _Survey:
         conditions = own_conditions(self.query).get(variable, ())
         tests = [here[kind].satisfies(variable, conditions) for kind in types if kind is not None and kind in here]
         return F.coalesce(reduce(or_, tests), F.lit(False)) if tests else F.lit(False)
-
-    def _per_part(self, rows: DataFrame) -> DataFrame:
-        times = [F.col(f"{TIME}{place}") for place in range(len(self.types))]
-        return aggregate(
-            rows,
-            [F.col(INPUT), F.col(PART)],
-            F.count(F.lit(1)).alias("rows"),
-            F.min(F.least(*times)).alias("first"),
-            F.max(F.greatest(*times)).alias("last"),
-            *(
-                measure(F.col(f"{TIME}{place}")).alias(f"{name}{place}")
-                for place in range(len(self.types))
-                for name, measure in (("count", F.count), ("first", F.min), ("last", F.max))
-            ),
-            *(F.sum(F.col(f"{HIT}{place}")).alias(f"hits{place}") for place in range(len(self.variables))),
-            *(
-                F.hll_sketch_agg(F.col(f"{HASH}{place}")).alias(f"sketch{place}")
-                for place in range(1 + len(self.values))
-            ),
-            F.slice(F.collect_list(F.col(SAMPLED)), 1, MOST_SAMPLED).alias("sampled"),
-        )
-
-    def _together(self, parts: DataFrame) -> DataFrame:
-        return aggregate(
-            parts,
-            [],
-            F.sum(F.col("rows")).alias("rows"),
-            *(
-                measure(F.col(f"{name}{place}")).alias(f"{name}{place}")
-                for place in range(len(self.types))
-                for name, measure in (("count", F.sum), ("first", F.min), ("last", F.max))
-            ),
-            *(F.sum(F.col(f"hits{place}")).alias(f"hits{place}") for place in range(len(self.variables))),
-            *(
-                F.hll_sketch_estimate(F.hll_union_agg(F.col(f"sketch{place}"))).alias(f"distinct{place}")
-                for place in range(1 + len(self.values))
-            ),
-            F.flatten(F.collect_list(F.col("sampled"))).alias("sampled"),
-            F.collect_list(F.struct(*(F.col(name).alias(alias) for name, alias in PART_FIELDS.items()))).alias("parts"),
-        )
 
     def statistics(self, found: Mapping[str, Any]) -> Statistics:
         """The row of measurements as statistics."""
@@ -236,9 +222,12 @@ class _Events:
         return F.when(self.micros.isNotNull(), F.xxhash64(*columns))
 
 
-def _either(columns: Iterable[Column]) -> Column:
-    """The value of whichever type a row has."""
-    return F.coalesce(*columns, null(T.LongType()))
+def _estimated(sketches: Column) -> Column:
+    return F.hll_sketch_estimate(F.hll_union_agg(sketches))
+
+
+def _flattened(lists: Column) -> Column:
+    return F.flatten(F.collect_list(lists))
 
 
 def _layout(parts: list[dict[str, Any]]) -> Layout:

@@ -97,11 +97,6 @@ def digests(names: Column, columns: Typed, *, id: str | None = None) -> list[Col
     ]
 
 
-def at_most_one(first: Column, second: Column) -> Digests:
-    """A variable that is unbound where its digests are NULL."""
-    return Digests(F.when(first.isNull(), 0).otherwise(1).cast("bigint"), first, second)
-
-
 def bag(first: Column, second: Column) -> Digests:
     """An iterated variable: arrays of digests, NULL or empty where it is unbound."""
     return Digests(F.coalesce(F.array_size(first), F.lit(0)).cast("bigint"), _sum(first), _sum(second))
@@ -253,7 +248,7 @@ def number_text(column: Column) -> Column:
     is_plain = ((size >= 1e7) & (size < 1e16)) | ((size >= 1e-4) & (size < 1e-3))
     digits = F.regexp_replace(F.substring_index(java, "E", 1), r"\.0$", "")
     exponent = F.substring_index(java, "E", -1)
-    sign = F.when(exponent.startswith("-"), "-").otherwise("+")
+    sign = F.when(F.startswith(exponent, "-"), "-").otherwise("+")
     scientific = F.concat(digits, F.lit("e"), sign, _two_digits(F.regexp_replace(exponent, "-", "")))
     has_exponent = ((size >= 1e16) | (size < 1e-4)) & (size > 0) & (size < float("inf"))
     return F.when(is_plain, plain).when(has_exponent, scientific).otherwise(java)
@@ -265,4 +260,4 @@ def _two_digits(digits: Column) -> Column:
 
 def _trimmed(column: Column) -> Column:
     text = F.rtrim(column.cast("string"), "0")
-    return F.when(text.endswith("."), F.concat(text, F.lit("0"))).otherwise(text)
+    return F.when(F.endswith(text, "."), F.concat(text, F.lit("0"))).otherwise(text)

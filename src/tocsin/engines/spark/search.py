@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
@@ -48,17 +48,12 @@ class Found:
     shapes: dict[str, Shape]  # the variables whose events are there, and the attributes that are
 
 
-class Finder(Protocol):
-    """A way to find the matches of a search on Spark."""
-
-    def __call__(self, kernel: Any, inputs: Inputs, options: Options, *, with_digests: bool) -> Found:
-        """The matches before RETURN."""
-
-
-def matches(kernel: Search, inputs: Inputs, options: Options = DEFAULTS, *, find: Finder | None = None) -> DataFrame:
+def matches(
+    kernel: Search, inputs: Inputs, options: Options = DEFAULTS, *, find: Callable[..., Found] | None = None
+) -> DataFrame:
     """The matches of a query; the columns are `match_id`, `start`, `end`, then those of RETURN or of the variables.
 
-    `find` finds them; by default time slices are shuffled.
+    `find` has the parameters of `search`, which finds them by default.
     """
     query = kernel.query
     by_id = _is_identified_after(kernel, inputs)
@@ -208,27 +203,19 @@ def _is_identified_after(kernel: Search, inputs: Inputs) -> bool:
 
 def _hashes(kernel: Search, inputs: Inputs, shapes: dict[str, Shape]) -> list[Column]:
     """The hashes of a match from the ids of its events."""
-    assert inputs.id is not None
+    id = inputs.id
+    assert id is not None
     types = {source.variable: source.types[0] for source in kernel.sources}
     digests: dict[str, identity.Digests] = {}
-    for number, (name, shape) in enumerate(shapes.items()):
-        held, kind = F.col(names.variable(number)), kernel.query.variables[name]
-        place = list(shape).index(inputs.id)
-        pair = [_digest(place, shape[inputs.id], types[name], inputs.id, which) for which in (0, 1)]
-        if kind.iterated:
-            digests[name] = identity.bag(*(F.transform(held, digest) for digest in pair))
-        elif kind.optional or kernel.query.timeouts:
-            digests[name] = identity.at_most_one(*(F.when(held.isNotNull(), digest(held)) for digest in pair))
+    for name, binding in bindings_of(kernel.query, shapes).items():
+
+        def digest(event: Binding, half: int, type: str = types[name]) -> Value:
+            columns = {id: event.attribute((id,))}
+            return Value(identity.digests(identity.names_of(type, columns, id=id), columns, id=id)[half], Kind.INTEGER)
+
+        if isinstance(binding, Bag):
+            digests[name] = identity.bag(*(binding.values(partial(digest, half=half)).array for half in (0, 1)))
         else:
-            digests[name] = identity.copies(*([digest(held)] for digest in pair))
+            pair = (binding.only_if_bound(digest(binding, half)).column for half in (0, 1))
+            digests[name] = identity.Digests(binding.size, *pair)
     return identity.hashes(F.col(names.START), F.col(names.END), digests)
-
-
-def _digest(place: int, dtype: T.DataType, type: str, id: str, which: int) -> Callable[[Column], Column]:
-    """From the struct of an event to one of its digests."""
-
-    def digest(event: Column) -> Column:
-        columns = {id: (event.getField(names.member(place)), dtype)}
-        return identity.digests(identity.names_of(type, columns, id=id), columns, id=id)[which]
-
-    return digest

@@ -33,4 +33,5 @@ def plus(time: Column, offset_us: int) -> Column:
 
 def is_near(time: Column, anchor: Column, near: Nearness) -> Column:
     """The exact distance, where equal time buckets only bound it; one beyond 64 bits is beyond any window."""
-    return F.try_subtract(time, anchor).between(near.low_us, near.high_us)
+    apart = F.try_subtract(time, anchor)
+    return (apart >= near.low_us) & (apart <= near.high_us)

@@ -116,6 +116,10 @@ def _operator(symbol: str) -> Callable[[Column, Operand], Column]:
     return lambda one, other: Column(f"({one.text} {symbol} {operand(other)})")
 
 
+def _test(words: str) -> Callable[[Column], Column]:
+    return lambda one: Column(f"({one.text} {words})")
+
+
 @dataclass(frozen=True, eq=False)
 class Column:
     """An expression.
@@ -154,6 +158,8 @@ class Column:
     eqNullSafe = _operator("<=>")  # NULL equals NULL
     div = _operator("DIV")  # the whole quotient, rounded towards zero
     bitwiseAND = _operator("&")
+    like = _operator("LIKE")  # with the backslash as escape
+    isNull, isNotNull = _test("IS NULL"), _test("IS NOT NULL")
 
     def __and__(self, other: Column) -> Column:
         return _chained("AND", self, other)
@@ -164,42 +170,15 @@ class Column:
     def __invert__(self) -> Column:
         return Column(f"(NOT {self.text})")
 
-    def __getitem__(self, name: str) -> Column:
-        return self.getField(name)
-
     # --- methods ----------------------------------------------------------------------------------
-
-    def like(self, pattern: str) -> Column:
-        """Whether it matches a pattern of LIKE, with the backslash as escape."""
-        return Column(f"({self.text} LIKE {operand(pattern)})")
 
     def bitwiseOR(self, other: Column) -> Column:
         """The bits of either."""
         return _chained("|", self, other)
 
-    def between(self, low: Operand, high: Operand) -> Column:
-        """Whether it lies between two values or is one of them."""
-        return (self >= low) & (self <= high)
-
     def isin(self, options: Iterable[Operand]) -> Column:
         """Whether it is one of several values."""
         return Column(f"({self.text} IN ({', '.join(map(operand, options))}))")
-
-    def isNull(self) -> Column:
-        """Whether it is NULL."""
-        return Column(f"({self.text} IS NULL)")
-
-    def isNotNull(self) -> Column:
-        """Whether it is not NULL."""
-        return Column(f"({self.text} IS NOT NULL)")
-
-    def startswith(self, prefix: Operand) -> Column:
-        """Whether a string begins like this."""
-        return Column(f"startswith({self.text}, {operand(prefix)})")
-
-    def endswith(self, suffix: Operand) -> Column:
-        """Whether a string ends like this."""
-        return Column(f"endswith({self.text}, {operand(suffix)})")
 
     def cast(self, dtype: T.DataType | str) -> Column:
         """The value in another type."""
@@ -212,6 +191,8 @@ class Column:
     def getField(self, name: str) -> Column:
         """A field of a struct."""
         return Column(field_of(self.text, name))
+
+    __getitem__ = getField
 
     def alias(self, *names: str) -> Column:
         """The Column under a name; a generator of several columns has as many names."""
