@@ -6,14 +6,15 @@ Like `worker` this is sent to the tasks. The argument why nothing is missed is i
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from tocsin import errors
-from tocsin.engines.worker.gather import Gatherer, portions, types_of
+from tocsin.engines.worker.arrow_types import completed
+from tocsin.engines.worker.gather import Gatherer, portions
 from tocsin.engines.worker.rows import array_of, integers
 from tocsin.engines.worker.tasks import Member, Task
 from tocsin.kernels.hashes import halves, holds_any, match_hashes, ordinals, twins
@@ -140,24 +141,25 @@ class Inside(Member):
 
     def run(self, table: pa.Table, rows: Rows, *, most: int, memory: int) -> Iterator[pa.RecordBatch]:
         """Write matches, rows near edges and runs in the columns of all three, NULL where there is nothing."""
-        names, types = match_columns(self.layout), types_of(table.schema, self.layout)
+        names, types = match_columns(self.layout), Gatherer(table, self.layout).types()
         fields = [*zip(names, [pa.int64()] * (len(names) - len(types)) + types, strict=True)]
         schema = pa.schema([*fields, *((one.name, one.type) for one in table.schema), (ORIGIN, pa.int32())])
         times = integers(array_of(table, self.layout.time))
         lows, highs = runs(times, self.window_us)
         is_edge = near_edges(times, lows, highs, self.reach_us)
-        edges = table.filter(pa.array(is_edge))
-        task = np.full(max(len(edges), len(lows)), _task_number(), np.int32)
         marked = self._may_have_equals(table, rows, is_edge)
         for portion, batch in _hashed(self, self.search.find(rows, most=most, memory=memory), table):
-            columns = _columns(batch)
-            if marked is not None:
+            if marked is None:
+                yield completed(batch, schema)
+            else:
                 flags = np.full(len(portion), MAY_HAVE_AN_EQUAL, np.int32)
-                columns[ORIGIN] = pa.array(flags, mask=~holds_any(portion, marked))
-            yield _batch(schema, columns)
-        for batch in edges.combine_chunks().to_batches():
-            yield _batch(schema, {**_columns(batch), ORIGIN: pa.array(task[: batch.num_rows])})
-        yield _batch(schema, {START: pa.array(lows), END: pa.array(highs), ORIGIN: pa.array(task[: len(lows)])})
+                origin = pa.array(flags, mask=~holds_any(portion, marked))
+                yield completed(batch.append_column(ORIGIN, origin), schema)
+        edges = table.filter(pa.array(is_edge))
+        times_of_runs = pa.table({START: lows, END: highs})
+        for sent in (edges, times_of_runs):
+            task = pa.array(np.full(len(sent), _task_number(), np.int32))
+            yield from completed(sent.append_column(ORIGIN, task), schema).to_batches()
 
     def _may_have_equals(self, table: pa.Table, rows: Rows, is_edge: Mask) -> Mask | None:
         """Which rows may be in equal matches; None: ids tell all matches apart, or nobody asks."""
@@ -244,17 +246,6 @@ def _identified(matches: pa.Table, layout: Layout, *, is_numbered: bool = False)
         for name, half in zip((FIRST_HALF, SECOND_HALF), halves(first, second, numbers), strict=True):
             matches = matches.set_column(matches.schema.get_field_index(name), name, pa.array(half))
     yield from matches.to_batches()
-
-
-def _columns(batch: pa.RecordBatch) -> dict[str, pa.Array]:
-    return dict(zip(batch.schema.names, batch.columns, strict=True))
-
-
-def _batch(schema: pa.Schema, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
-    """A batch of these columns, NULL in all others."""
-    size = len(next(iter(columns.values())))
-    arrays = [columns[field.name] if field.name in columns else pa.nulls(size, field.type) for field in schema]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _task_number() -> int:
