@@ -20,7 +20,7 @@ from pyspark.sql import types as T
 from tocsin.engines.spark import scan
 from tocsin.engines.spark.inputs import Inputs
 from tocsin.engines.spark.scan import Shipment
-from tocsin.engines.spark.search import DEFAULTS, run
+from tocsin.engines.spark.search import run
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import select
@@ -32,7 +32,7 @@ from tocsin.plan import manifest as names
 from tocsin.plan.manifest import Reader
 
 
-def compact(kernel: RunKernel, inputs: Inputs, options: Options = DEFAULTS) -> DataFrame:
+def compact(kernel: RunKernel, inputs: Inputs, options: Options) -> DataFrame:
     """The matches of a query as graphs."""
     kernel, shipment, schema = ship(kernel, inputs)
     return named(kernel, inputs, run(Compacting(kernel, shipment.layout), shipment, schema, options))

@@ -70,7 +70,7 @@ class Prepared:
                 run = overall.enumerated if plan.query.over_all_matches else sliced.matches
                 return run(plan.routed.search, inputs if plan.routes is None else routed(inputs, plan.routes), options)
             case Form.CLUSTERED:
-                return clustered.matches(plan.loops, inputs, options)
+                return sliced.matches(plan.loops, inputs, options, find=clustered.search)
             case Form.TREND:
                 return overall.counted(plan.counted, inputs, options)
             case Form.COUNTS:

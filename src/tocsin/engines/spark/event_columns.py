@@ -19,13 +19,29 @@ from tocsin.engines.spark.spark_types import to_spark
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.tables import Question, answered
-from tocsin.engines.spark.typed_columns import TIMES, Kind, Value, value_of
+from tocsin.engines.spark.typed_columns import TIMES, Kind, Value, null, value_of
 from tocsin.kernels.conditions import anonymous
 from tocsin.kernels.model import WORD_BITS, Held, Source
 from tocsin.language import expressions as ex
 from tocsin.language import rule_expressions as rx
 from tocsin.plan import manifest as names
-from tocsin.plan.manifest import Attribute, Digest, Key, Manifest, Position, Shape, Tie, TrimmedDigest, position
+from tocsin.plan.manifest import (
+    Attribute,
+    Content,
+    Digest,
+    Key,
+    Manifest,
+    Position,
+    Shape,
+    Text,
+    Tie,
+    Time,
+    TrimmedDigest,
+    TypeName,
+    Word,
+    position,
+)
+from tocsin.plan.manifest import Value as ManifestValue
 
 FIXED_WIDTH: tuple[type[T.DataType], ...] = (
     T.ByteType,
@@ -42,114 +58,8 @@ FIXED_WIDTH: tuple[type[T.DataType], ...] = (
 NOTHING = (F.lit(None), T.NullType())
 
 
-def attribute(part: Part, column: Attribute) -> Column:
-    """An attribute of a part's events; NULL in those of other types."""
-    dtype = to_spark(column.type)
-    if column.types.isdisjoint(part.types):
-        return F.lit(None).cast(dtype)
-    if isinstance(dtype, FIXED_WIDTH) and column.name in part.columns:
-        # As wide when it is NULL: not worth a look at the type.
-        return cast(part, column.name, dtype)
-    return part.choose(dict.fromkeys(column.types), lambda _: cast(part, column.name, dtype))
-
-
-def held_as(compiler: Compiler, expression: ex.Expression, held: Held) -> Column:
-    """A value as workers hold it."""
-    value = compiler.value(expression)
-    match held:
-        case Held.INTEGER if value.kind in TIMES:
-            return value.micros
-        case Held.INTEGER:
-            return value.number.cast("bigint")
-        case Held.FLOAT:
-            return value.number.cast("double")
-        case Held.RANK if value.kind is Kind.INTEGER:
-            return value.column.cast("decimal(20,0)")
-        case Held.BOOLEAN | Held.RANK:
-            return value.column
-        case _:
-            assert_never(held)
-
-
-def key(part: Part, column: Key) -> Column:
-    """A key that is equal exactly when SQL's grouping says so, in every input."""
-    dtype = to_spark(column.type)
-    if column.attribute not in part.columns:
-        return F.lit(None).cast(dtype)
-    value = value_of(*part.columns[column.attribute])
-    if value.kind in TIMES and isinstance(dtype, T.LongType):
-        return value.micros
-    if value.kind is Kind.DOUBLE:
-        # −0.0 is 0.0 here; as bits they differ.
-        return F.when(value.column == 0.0, F.lit(0.0)).otherwise(value.column)
-    return value.column if value.kind is Kind.INTERVAL else cast(part, column.attribute, dtype)
-
-
-def tie(part: Part, column: Tie) -> Column:
-    """What orders events of one instant."""
-    dtype = to_spark(column.type)
-    return value_of(cast(part, column.attribute, dtype), dtype).column
-
-
-def type_name(part: Part) -> Column:
-    """The type of an event."""
-    if part.type_column is None:
-        return F.lit(part.type)
-    return F.coalesce(part.columns[part.type_column][0], F.lit(""))
-
-
-def place(part: Part, column: Position) -> Column:
-    """The place of an event in the order of all events."""
-    ties = (cast(part, one.attribute, to_spark(one.type)) for one in column.ties)
-    parts = position(part.micros, ties, type_name(part), text_of(part.columns, without=part.time))
-    return F.struct(*(found.alias(name) for name, found in parts.items()))
-
-
-def digest(part: Part, column: Digest) -> Column:
-    """A digest of whole events; what we have added to an event is no part of it."""
-    own = {name: typed for name, typed in part.columns.items() if not name.startswith(RESERVED_PREFIX)}
-    if column.types is not None:
-        return _digest_of(part, column.types, own, column.half, column.id)
-    # Also of types that the pattern does not name; these need not have the `id` column.
-    id = column.id if column.id in own else None
-    if part.type_column is None:
-        names = identity.names_of(part.type, own, id=id)
-    else:
-        names = identity.names_of_any(part.columns[part.type_column][0], own, id=id)
-    return identity.digests(names, own, id=id)[column.half]
-
-
-def trimmed_digest(part: Part, column: TrimmedDigest) -> Column:
-    """A digest of what PROJECT leaves of events."""
-    kept = {name: part.columns.get(name, NOTHING) if name in column.kept else NOTHING for name in column.attributes}
-    return _digest_of(part, column.types, kept, column.half, None)
-
-
-def _digest_of(part: Part, types: frozenset[str], columns: identity.Typed, half: int, id: str | None) -> Column:
-    """A digest of the events of these types, 0 for others."""
-    own = types.intersection(part.types)
-    if not own:
-        return F.bigint(0)
-    # One hash with names chosen by type, not one per type, which would be as many times the text to plan.
-    named = part.choose({kind: kind for kind in own}, lambda kind: identity.names_of(kind, columns, id=id))
-    made = identity.digests(named, columns, id=id)[half]
-    is_of_them = None if own.issuperset(part.types) and not part.has_others else part.is_of(own)
-    return made if is_of_them is None else F.when(is_of_them, made).otherwise(F.bigint(0))
-
-
-def cast(part: Part, attribute: str, dtype: T.DataType) -> Column:
-    """An attribute in a type that all event types agree on; NULL where it is not there."""
-    if attribute not in part.columns:
-        return F.lit(None).cast(dtype)
-    column, own = part.columns[attribute]
-    return column if own == dtype else column.cast(dtype)
-
-
-# --- which events, and their flags ----------------------------------------------------------------
-
-
-class Flags:
-    """The conditions of a manifest on single events."""
+class EventColumns:
+    """The columns of a manifest, and its conditions on single events."""
 
     def __init__(self, manifest: Manifest) -> None:
         self.manifest = manifest
@@ -167,23 +77,65 @@ class Flags:
         questions: dict[str, Question] = {}
         for source in self._sources(part):
             for node in _asked(source):
-                compiler = self.compiler(part, self._shape(source.variable), source.variable)
+                compiler = self._compiler(part, self._shape(source.variable), source.variable)
                 values = [compiler.value(argument) for argument in node.arguments]
                 questions[self.names[node]] = Question(node, values, self.names[node])
         if not questions:
             return part.renamed
         return answered(part.renamed, list(questions.values()), [column.text for column, _ in part.columns.values()])
 
-    def compiler(self, part: Part, shape: Shape | None, *variables: str) -> Compiler:
+    def _compiler(self, part: Part, shape: Shape | None, *variables: str) -> Compiler:
         """What compiles expressions over an event of a part, whose attributes have these types in the query."""
         columns: Mapping[str, tuple[Column, T.DataType]] = part.columns
         if shape is not None:
             wanted = {name: to_spark(dtype) for name, dtype in shape.items()}
-            columns = {name: (cast(part, name, dtype), dtype) for name, dtype in wanted.items()}
+            columns = {name: (part.cast(name, dtype), dtype) for name, dtype in wanted.items()}
         answers: dict[ex.Expression, Value] = {
             node: Value(F.col(name), Kind.BOOLEAN) for node, name in self.names.items()
         }
         return Compiler({name: Binding(columns) for name in variables}, answers)
+
+    # --- columns ----------------------------------------------------------------------------------
+
+    def values(self, part: Part) -> list[Column]:
+        """The columns of a part's events; the bits come last."""
+        return [*(self._value(part, content) for content in self.manifest.columns.values()), self._bits(part)]
+
+    def _value(self, part: Part, content: Content) -> Column:
+        match content:
+            case Attribute():
+                return _attribute(part, content)
+            case ManifestValue():
+                return self._held(part, content)
+            case Key():
+                return _key(part, content)
+            case Time():
+                return part.micros
+            case Tie():
+                dtype = to_spark(content.type)
+                return value_of(part.cast(content.attribute, dtype), dtype).column
+            case TypeName():
+                return _type_name(part)
+            case Text():
+                return text_of(part.columns, without=part.time)
+            case Position():
+                return _position(part, content)
+            case Digest():
+                return _digest(part, content)
+            case TrimmedDigest():
+                return _trimmed_digest(part, content)
+            case Word():
+                return self._word(part, content.number)
+            case _:
+                assert_never(content)
+
+    def _held(self, part: Part, content: ManifestValue) -> Column:
+        def value(kind: str) -> Column:
+            one = content.values[kind]
+            compiler = self._compiler(part, one.shape, *ex.variables_in(one.expression))
+            return _held_as(compiler.value(one.expression), content.held)
+
+        return part.choose({kind: anonymous(one.expression) for kind, one in content.values.items()}, value)
 
     def _shape(self, source: str) -> Shape | None:
         return self.manifest.source_shapes.get(source)
@@ -231,12 +183,12 @@ class Flags:
         return reduce(and_, tests) if tests else None
 
     def _conditions(self, part: Part, source: Source) -> list[Column]:
-        compiler = self.compiler(part, self._shape(source.variable), source.variable)
+        compiler = self._compiler(part, self._shape(source.variable), source.variable)
         return [compiler.condition(condition) for condition in source.conditions]
 
     # --- bits -------------------------------------------------------------------------------------
 
-    def bits(self, part: Part) -> Column:
+    def _bits(self, part: Part) -> Column:
         """The bits of a part's events."""
         packing = self.manifest.packing
         # By type, so that a row's type is compared once for all variables.
@@ -244,7 +196,7 @@ class Flags:
         bits = F.coalesce(part.choose(kinds, lambda kind: self._flags(part, kind)), F.bigint(names.OWN_COPY))
         if packing.has_key:
             (attribute,) = self.manifest.partition.attributes
-            key = part.columns[attribute][0].cast("bigint") if attribute in part.columns else F.lit(None).cast("bigint")
+            key = part.columns[attribute][0].cast("bigint") if attribute in part.columns else null(T.LongType())
             bits = bits.bitwiseOR(F.coalesce(F.shiftleft(key, names.KEY_AT + 1), F.bigint(1 << names.KEY_AT)))
         return bits
 
@@ -259,7 +211,7 @@ class Flags:
         places = {source.bit: names.FLAGS_AT + source.bit for source in self.manifest.sources}
         return self._flagged(part, kind, always, places)
 
-    def word(self, number: int, part: Part) -> Column:
+    def _word(self, part: Part, number: int) -> Column:
         """A column of flags, where these do not fit into the bits."""
         places = {
             source.bit: source.bit % WORD_BITS for source in self.manifest.sources if source.bit // WORD_BITS == number
@@ -294,3 +246,86 @@ def _any_bit(numbers: list[Column]) -> Column:
 def _asked(source: Source) -> list[rx.InTable]:
     nodes = (node for condition in source.conditions for node in condition.walk())
     return [node for node in nodes if isinstance(node, rx.InTable) and node.table.rows is None]
+
+
+# --- columns of any manifest ----------------------------------------------------------------------
+
+
+def _attribute(part: Part, column: Attribute) -> Column:
+    """An attribute of a part's events; NULL in those of other types."""
+    dtype = to_spark(column.type)
+    if column.types.isdisjoint(part.types):
+        return null(dtype)
+    if isinstance(dtype, FIXED_WIDTH) and column.name in part.columns:
+        # As wide when it is NULL: not worth a look at the type.
+        return part.cast(column.name, dtype)
+    return part.choose(dict.fromkeys(column.types), lambda _: part.cast(column.name, dtype))
+
+
+def _held_as(value: Value, held: Held) -> Column:
+    match held:
+        case Held.INTEGER if value.kind in TIMES:
+            return value.micros
+        case Held.INTEGER:
+            return value.number.cast("bigint")
+        case Held.FLOAT:
+            return value.number.cast("double")
+        case Held.RANK if value.kind is Kind.INTEGER:
+            return value.column.cast("decimal(20,0)")
+        case Held.BOOLEAN | Held.RANK:
+            return value.column
+        case _:
+            assert_never(held)
+
+
+def _key(part: Part, column: Key) -> Column:
+    """A key that is equal exactly when SQL's grouping says so, in every input."""
+    dtype = to_spark(column.type)
+    if column.attribute not in part.columns:
+        return null(dtype)
+    value = value_of(*part.columns[column.attribute])
+    if value.kind in TIMES and isinstance(dtype, T.LongType):
+        return value.micros
+    if value.kind is Kind.DOUBLE:
+        # −0.0 is 0.0 here; as bits they differ.
+        return F.when(value.column == 0.0, F.lit(0.0)).otherwise(value.column)
+    return value.column if value.kind is Kind.INTERVAL else part.cast(column.attribute, dtype)
+
+
+def _type_name(part: Part) -> Column:
+    return F.lit(part.type) if part.kind is None else F.coalesce(part.kind, F.lit(""))
+
+
+def _position(part: Part, column: Position) -> Column:
+    ties = (part.cast(one.attribute, to_spark(one.type)) for one in column.ties)
+    parts = position(part.micros, ties, _type_name(part), text_of(part.columns, without=part.time))
+    return F.struct(*(found.alias(name) for name, found in parts.items()))
+
+
+def _digest(part: Part, column: Digest) -> Column:
+    """A digest of whole events; what we have added to an event is no part of it."""
+    own = {name: typed for name, typed in part.columns.items() if not name.startswith(RESERVED_PREFIX)}
+    if column.types is not None:
+        return _digest_of(part, column.types, own, column.half, column.id)
+    # Also of types that the pattern does not name; these need not have the `id` column.
+    id = column.id if column.id in own else None
+    made = identity.names_of(part.type if part.kind is None else part.kind, own, id=id)
+    return identity.digests(made, own, id=id)[column.half]
+
+
+def _trimmed_digest(part: Part, column: TrimmedDigest) -> Column:
+    """A digest of what PROJECT leaves of events."""
+    kept = {name: part.columns.get(name, NOTHING) if name in column.kept else NOTHING for name in column.attributes}
+    return _digest_of(part, column.types, kept, column.half, None)
+
+
+def _digest_of(part: Part, types: frozenset[str], columns: identity.Typed, half: int, id: str | None) -> Column:
+    """A digest of the events of these types, 0 for others."""
+    own = types.intersection(part.types)
+    if not own:
+        return F.bigint(0)
+    # One hash with names chosen by type, not one per type, which would be as many times the text to plan.
+    named = part.choose({kind: kind for kind in own}, lambda kind: identity.names_of(kind, columns, id=id))
+    made = identity.digests(named, columns, id=id)[half]
+    is_of_them = None if own.issuperset(part.types) and not part.has_others else part.is_of(own)
+    return made if is_of_them is None else F.when(is_of_them, made).otherwise(F.bigint(0))

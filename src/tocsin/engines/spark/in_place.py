@@ -36,7 +36,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin.engines.spark import search as sliced
@@ -54,16 +53,9 @@ from tocsin.kernels.reach import width_us
 from tocsin.options import Options
 from tocsin.plan import manifest as names
 
-DEFAULTS = Options()
 
-
-def matches(kernel: Kernel, inputs: Inputs, options: Options = DEFAULTS) -> DataFrame:
-    """The matches of a query on input that lies in order of time; the same columns as elsewhere."""
-    return sliced.matches(kernel, inputs, options, find=search)
-
-
-def search(kernel: Kernel, inputs: Inputs, options: Options = DEFAULTS, *, with_digests: bool = True) -> Found:
-    """The matches of a kernel before RETURN, as `sliced.matches.search` gives them."""
+def search(kernel: Kernel, inputs: Inputs, options: Options, *, with_digests: bool) -> Found:
+    """The matches of a query on input that lies in order of time, as `sliced.search` returns them."""
     window, width = kernel.query.window_us, width_us(kernel, options.slice_us)
     assert window is not None and width is not None
     shipment, shapes = sliced.ship(kernel, inputs, with_digests=with_digests)

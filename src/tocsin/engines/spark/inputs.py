@@ -21,7 +21,7 @@ from tocsin.engines.spark.spark_types import require_distinct_names, to_spark, t
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import where, with_columns
-from tocsin.engines.spark.typed_columns import Kind, kind_of, micros_of
+from tocsin.engines.spark.typed_columns import Kind, kind_of, micros_of, null
 from tocsin.engines.wording import missing, reserved, unordered, untimed
 from tocsin.optimizer.routes import Routes, key_name, role_name
 
@@ -242,11 +242,21 @@ class Part(Stream):
         """The time of an event in microseconds."""
         return micros_of(self.columns[self.time][0], self.time_kind)
 
+    @property
+    def kind(self) -> Column | None:
+        """The column with the type of an event; None when all are of one type."""
+        return None if self.type_column is None else self.columns[self.type_column][0]
+
+    def cast(self, attribute: str, dtype: T.DataType) -> Column:
+        """An attribute in a type that all event types agree on; NULL where it is not there."""
+        if attribute not in self.columns:
+            return null(dtype)
+        column, own = self.columns[attribute]
+        return column if own == dtype else column.cast(dtype)
+
     def is_of(self, types: Iterable[str]) -> Column | None:
         """Whether a row is of one of these types; None when all rows are."""
-        if self.type_column is None:
-            return None
-        return _is_one_of(self.columns[self.type_column][0], types)
+        return None if self.kind is None else _is_one_of(self.kind, types)
 
     def choose(self, keys: Mapping[str, Hashable], compute: Callable[[str], Column]) -> Column:
         """For the events of each of these types its value; equal keys mean the same value, which is written once."""
@@ -257,7 +267,7 @@ class Part(Stream):
         if not groups:
             return F.lit(None)
         made = {key: compute(members[0]) for key, members in groups.items()}
-        if self.type_column is None:
+        if self.kind is None:
             return next(iter(made.values()))
         *tested, (last, _) = groups.items()
         is_complete = not self.has_others and sum(map(len, groups.values())) == len(self.types)
@@ -265,8 +275,7 @@ class Part(Stream):
             tested = list(groups.items())
         elif not tested:
             return made[last]
-        column = self.columns[self.type_column][0]
-        chosen = F.cases((_is_one_of(column, members), made[key]) for key, members in tested)
+        chosen = F.cases((_is_one_of(self.kind, members), made[key]) for key, members in tested)
         return chosen.otherwise(made[last]) if is_complete else chosen
 
 

@@ -30,7 +30,6 @@ So an event's share is two numbers, made where it is read; `tocsin.kernels.hashe
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -43,12 +42,13 @@ from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import with_columns
 from tocsin.engines.spark.typed_columns import Kind, value_of
 from tocsin.engines.worker.arrow_scan import end_of
+from tocsin.engines.worker.digests import NULLS_PER_WORD
+from tocsin.engines.worker.digests import names_of as names_as_text
 
 FIRST_DIGEST, SECOND_DIGEST = "__tocsin_digest1", "__tocsin_digest2"
 FIRST_HASH, SECOND_HASH = "__tocsin_hash1", "__tocsin_hash2"
 ORDINAL = "__tocsin_ordinal"
 SALTS = (1, 2)
-NULLS_PER_WORD = 63
 LOW_HALF = (1 << 32) - 1
 # Spark's own formats keep milliseconds only, so that different rows would look alike.
 JSON_OPTIONS = {
@@ -72,16 +72,16 @@ class Digests:
     second: Column | None = None
 
 
-def names_of(type: str, columns: Iterable[str], *, id: str | None = None) -> Column:
-    """The names of step 1: an event's type and its columns, or only the `id` column."""
-    return _listed([type, *(sorted(columns) if id is None else [id])])
+def names_of(type: str | Column, columns: Iterable[str], *, id: str | None = None) -> Column:
+    """The names of step 1: an event's type and its columns, or only the `id` column.
 
-
-def names_of_any(type: Column, columns: Iterable[str], *, id: str | None = None) -> Column:
-    """The names of an event whose type stands in a column; a type that is NULL has no name."""
-    listed = json.dumps(sorted(columns) if id is None else [id], ensure_ascii=False, separators=(",", ":"))
+    The type may stand in a column; one that is NULL has no name.
+    """
+    others = sorted(columns) if id is None else [id]
+    if isinstance(type, str):
+        return F.lit(names_as_text([type, *others]))
     kind = F.rtrim(F.to_json(F.array(F.coalesce(type, F.lit("")))), "]")
-    return F.concat(kind, F.lit("," + listed.removeprefix("[")))
+    return F.concat(kind, F.lit("," + names_as_text(others).removeprefix("[")))
 
 
 def digests(names: Column, columns: Typed, *, id: str | None = None) -> list[Column]:
@@ -114,7 +114,7 @@ def hashes(start_us: Column, end_us: Column, variables: Mapping[str, Digests]) -
     names = sorted(variables)
     both: list[Column] = []
     for number, (salt, alias) in enumerate(zip(SALTS, (FIRST_HASH, SECOND_HASH), strict=True)):
-        values = [F.bigint(salt), _listed(names), start_us, end_us]
+        values = [F.bigint(salt), F.lit(names_as_text(names)), start_us, end_us]
         for name in names:
             held = variables[name]
             share = (held.first, held.second)[number]
@@ -157,10 +157,6 @@ def _sum_of(digests: Sequence[Column]) -> Column:
     return F.shiftleft(high + F.shiftright(low, 32), 32).bitwiseOR(low.bitwiseAND(LOW_HALF))
 
 
-def _listed(names: Iterable[str]) -> Column:
-    return F.lit(json.dumps(list(names), ensure_ascii=False, separators=(",", ":")))
-
-
 def _digest(salt: int, names: Column, columns: Typed) -> Column:
     typed = [columns[name] for name in sorted(columns)]
     values = [_written(column, dtype, salt) for column, dtype in typed]
@@ -179,7 +175,7 @@ def _nulls(columns: list[Column]) -> Iterator[Column]:
 def _written(column: Column, dtype: T.DataType, salt: int) -> Column:
     if isinstance(dtype, T.StructType):
         fields = {field.name: (column.getField(field.name), field.dataType) for field in dtype.fields}
-        return F.when(column.isNotNull(), _digest(salt, _listed(sorted(fields)), fields))
+        return F.when(column.isNotNull(), _digest(salt, F.lit(names_as_text(sorted(fields))), fields))
     value = value_of(column, dtype)
     match value.kind:
         case Kind.INTEGER | Kind.BOOLEAN:

@@ -25,7 +25,7 @@ from tocsin.engines.spark.compat import schema_of
 from tocsin.engines.spark.computed import computed
 from tocsin.engines.spark.inputs import Inputs
 from tocsin.engines.spark.scan import Shipment
-from tocsin.engines.spark.search import DEFAULTS, bindings_of, run, search
+from tocsin.engines.spark.search import bindings_of, run, search
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import aggregate, select, where
@@ -46,7 +46,7 @@ AT, VALUE = "at", "value"
 LONGEST_INTEGER = "decimal(19,0)"
 
 
-def enumerated(kernel: Search, inputs: Inputs, options: Options = DEFAULTS) -> DataFrame:
+def enumerated(kernel: Search, inputs: Inputs, options: Options) -> DataFrame:
     """The RETURN rows of a query over all its matches, which are found one by one and added up by Spark."""
     found = search(kernel, inputs, options, with_digests=False)
     query = kernel.query
@@ -288,7 +288,7 @@ def _total(total: Column, count: Column) -> Column:
 # step is a Spark aggregation that collects these rows, and Python's integers.
 
 
-def counted(trend: Trend, inputs: Inputs, options: Options = DEFAULTS) -> DataFrame:
+def counted(trend: Trend, inputs: Inputs, options: Options) -> DataFrame:
     """The RETURN rows of a query over all its matches: the totals of tasks, added up and answered by group."""
     query = trend.kernel.query
     shipment, schema = ship(trend, inputs)

@@ -11,45 +11,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import assert_never
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tocsin.analysis.types import DataType
-from tocsin.engines.spark import event_columns as sql
 from tocsin.engines.spark.compat import make_ready_for_python
-from tocsin.engines.spark.event_columns import Flags
+from tocsin.engines.spark.event_columns import EventColumns
 from tocsin.engines.spark.inputs import Inputs, Part, parts_of
-from tocsin.engines.spark.match_ids import JSON_OPTIONS, text_of
+from tocsin.engines.spark.match_ids import JSON_OPTIONS
 from tocsin.engines.spark.spark_types import Shape, arrow_type, schemas_of, to_spark
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import select, union, where, with_columns
 from tocsin.engines.spark.typed_columns import kind_of, micros_of
-from tocsin.kernels.conditions import anonymous
 from tocsin.kernels.reach import Search
-from tocsin.language import expressions as ex
 from tocsin.plan import manifest as names
 from tocsin.plan.choose_columns import manifest_of
-from tocsin.plan.manifest import (
-    Attribute,
-    Content,
-    Digest,
-    EventTypes,
-    Key,
-    Layout,
-    Manifest,
-    Position,
-    Reader,
-    Text,
-    Tie,
-    Time,
-    TrimmedDigest,
-    TypeName,
-    Value,
-    Word,
-)
+from tocsin.plan.manifest import Attribute, EventTypes, Layout, Manifest, Reader
 
 WHICH = "__tocsin_which"
 # The columns of streams, and how many of them travel.
@@ -124,7 +103,7 @@ class Scan:
 
     def __init__(self, manifest: Manifest, single: Sequence[Part], mixed: Sequence[Mixed] = ()) -> None:
         self.manifest, self.single, self.mixed = manifest, single, mixed
-        self.flags = Flags(manifest)
+        self.events = EventColumns(manifest)
         self.passes_on = any(one.kept is not None for one in mixed)
 
     # --- columns ----------------------------------------------------------------------------------
@@ -153,46 +132,6 @@ class Scan:
             return (F.shiftright(F.col(names.BITS), names.KEY_AT),)
         return tuple(map(F.col, columns))
 
-    def _values(self, part: Part) -> list[Column]:
-        """What is shipped of a part's events."""
-        shipped = [self._value(part, content).alias(name) for name, content in self.manifest.columns.items()]
-        return [*shipped, self.flags.bits(part).alias(names.BITS)]
-
-    def _value(self, part: Part, content: Content) -> Column:
-        match content:
-            case Attribute():
-                return sql.attribute(part, content)
-            case Value():
-                return self._held(part, content)
-            case Key():
-                return sql.key(part, content)
-            case Time():
-                return part.micros
-            case Tie():
-                return sql.tie(part, content)
-            case TypeName():
-                return sql.type_name(part)
-            case Text():
-                return text_of(part.columns, without=part.time)
-            case Position():
-                return sql.place(part, content)
-            case Digest():
-                return sql.digest(part, content)
-            case TrimmedDigest():
-                return sql.trimmed_digest(part, content)
-            case Word():
-                return self.flags.word(content.number, part)
-            case _:
-                assert_never(content)
-
-    def _held(self, part: Part, content: Value) -> Column:
-        def value(kind: str) -> Column:
-            one = content.values[kind]
-            compiler = self.flags.compiler(part, one.shape, *ex.variables_in(one.expression))
-            return sql.held_as(compiler, one.expression, content.held)
-
-        return part.choose({kind: anonymous(one.expression) for kind, one in content.values.items()}, value)
-
     # --- rows of a batch --------------------------------------------------------------------------
 
     def frame(self) -> DataFrame:
@@ -200,13 +139,14 @@ class Scan:
         frames = [self._mixed(one) for one in sorted(self.mixed, key=lambda one: one.kept is None)]  # types come first
         nothing = [F.lit(None).alias(names.PASSED_ON)] if self.passes_on else []
         for part in self.single:
-            rows = where(self.flags.answered(part), self.flags.filter(part))
-            frames.append(select(rows, *self._values(part), *nothing))
+            rows = where(self.events.answered(part), self.events.filter(part))
+            values = zip(self.events.values(part), self.names, strict=False)
+            frames.append(select(rows, *(value.alias(name) for value, name in values), *nothing))
         return union(frames)
 
     def _mixed(self, mixed: Mixed) -> DataFrame:
         """The events of several parts, and the matches among them, by one look at each row."""
-        passes = [is_own & self.flags.filter(part) for is_own, part in mixed.parts]
+        passes = [is_own & self.events.filter(part) for is_own, part in mixed.parts]
         passes += [] if mixed.kept is None else [mixed.kept]
         *columns, bits = self._chosen(mixed.parts)
         columns.append(F.coalesce(bits, F.bigint(names.OWN_COPY)).alias(names.BITS))
@@ -219,7 +159,7 @@ class Scan:
 
     def _chosen(self, parts: Sequence[tuple[Column, Part]]) -> list[Column]:
         """The columns of the first part whose condition holds; NULL where none does."""
-        values = [(is_own, self._values(part)) for is_own, part in parts]
+        values = [(is_own, self.events.values(part)) for is_own, part in parts]
         return [
             (F.cases((is_own, own[place]) for is_own, own in values) if values else F.lit(None)).alias(name)
             for place, name in enumerate([*self.manifest.columns, names.BITS])
@@ -230,7 +170,7 @@ class Scan:
     def streamed(self, stream: int, rated: Sequence[str] = ()) -> DataFrame:
         """Every row of the inputs: what takes part with all its columns, others with their time."""
         every = [(self._answered(one), one.parts) for one in self.mixed]
-        every += [(self.flags.answered(part), ((F.lit(True), part),)) for part in self.single]
+        every += [(self.events.answered(part), ((F.lit(True), part),)) for part in self.single]
         return union(
             [
                 self._every_row(frame, parts, _source(parts, number, rated), stream)
@@ -241,12 +181,12 @@ class Scan:
     def _answered(self, mixed: Mixed) -> DataFrame:
         """The rows with what DataFrames answer of them: only events from outside ask."""
         outside = [part for _, part in mixed.parts if part.computed is None]
-        return self.flags.answered(outside[0]) if outside else mixed.frame
+        return self.events.answered(outside[0]) if outside else mixed.frame
 
     def _every_row(
         self, frame: DataFrame, parts: Sequence[tuple[Column, Part]], source: Column, stream: int
     ) -> DataFrame:
-        passes = [(is_own & self.flags.filter(part), F.lit(at)) for at, (is_own, part) in enumerate(parts)]
+        passes = [(is_own & self.events.filter(part), F.lit(at)) for at, (is_own, part) in enumerate(parts)]
         judged = with_columns(frame, F.cases(passes).alias(WHICH))
         which, first = F.col(WHICH), parts[0][1]
         *columns, bits = self._chosen([(which == at, part) for at, (_, part) in enumerate(parts)])
@@ -273,8 +213,8 @@ def _source(parts: Sequence[tuple[Column, Part]], number: int, rated: Sequence[s
     for place, name in enumerate(rated, start=1):
         code = F.lit(number | place << names.TYPE_AT)
         for is_own, part in parts:
-            if part.type_column is not None:
-                known.append((is_own & (part.columns[part.type_column][0] == name), code))
+            if part.kind is not None:
+                known.append((is_own & (part.kind == name), code))
             elif part.type == name:
                 known.append((is_own, code))
     return F.cases(known).otherwise(F.lit(number)) if known else F.lit(number)

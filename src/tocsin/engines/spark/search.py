@@ -35,8 +35,6 @@ from tocsin.plan import manifest as names
 from tocsin.plan.manifest import Gathered, Reader, brought, needed
 from tocsin.plan.prepare import split
 
-DEFAULTS = Options()
-
 
 @dataclass(frozen=True)
 class Found:
@@ -48,9 +46,7 @@ class Found:
     shapes: dict[str, Shape]  # the variables whose events are there, and the attributes that are
 
 
-def matches(
-    kernel: Search, inputs: Inputs, options: Options = DEFAULTS, *, find: Callable[..., Found] | None = None
-) -> DataFrame:
+def matches(kernel: Search, inputs: Inputs, options: Options, *, find: Callable[..., Found] | None = None) -> DataFrame:
     """The matches of a query; the columns are `match_id`, `start`, `end`, then those of RETURN or of the variables.
 
     `find` has the parameters of `search`, which finds them by default.
@@ -113,7 +109,7 @@ def _said_of_timeouts(query: alg.Query) -> list[Column]:
     return [status.alias(STATUS), F.cases(late).alias(MISSING)]
 
 
-def search(kernel: Search, inputs: Inputs, options: Options = DEFAULTS, *, with_digests: bool = True) -> Found:
+def search(kernel: Search, inputs: Inputs, options: Options, *, with_digests: bool) -> Found:
     """The matches of a kernel with the events and attributes that the query's outputs need."""
     shipment, found = ship(kernel, inputs, with_digests=with_digests)
     member = Member(kernel, shipment.layout, inputs.id is not None)

@@ -8,12 +8,12 @@ the width of their column.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
 from functools import reduce
-from operator import eq, ge, gt, le, lt, ne, or_
+from operator import or_
 from typing import assert_never
 
 from pyspark.sql import types as T
@@ -42,14 +42,7 @@ class Kind(Enum):
 
 TIMES = frozenset({Kind.DATE, Kind.INSTANT, Kind.LOCAL})
 NUMBERS = frozenset({Kind.INTEGER, Kind.DOUBLE, Kind.DECIMAL})
-COMPARISONS: Mapping[str, Callable[[Column, Column], Column]] = {
-    "=": eq,
-    "!=": ne,
-    "<": lt,
-    "<=": le,
-    ">": gt,
-    ">=": ge,
-}
+COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})  # written as in SQL
 KINDS: Mapping[Kind, tuple[type[T.DataType], ...]] = {
     Kind.BOOLEAN: (T.BooleanType,),
     Kind.INTEGER: (T.ByteType, T.ShortType, T.IntegerType, T.LongType),
@@ -205,7 +198,7 @@ def compare(op: str, left: Value, right: Value) -> Column:
     one, other = meet(left, right)[0]
     if op not in COMPARISONS:
         raise errors.InternalError(f"There is no comparison `{op}`.")
-    return COMPARISONS[op](one, other)
+    return Column(f"({one.text} {op} {other.text})")
 
 
 def is_one_of(subject: Value, options: Sequence[Value]) -> Column:
