@@ -10,6 +10,7 @@ are NULL (R39, D14). Aggregates beyond 64 bits do (D24).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -166,16 +167,7 @@ def like_pattern(pattern: str) -> str:
     >>> print(like_pattern(r"50\% o\ff"))
     50\% off
     """
-    parts, escaped = [], False
-    for character in pattern:
-        if escaped:
-            parts.append(f"\\{character}" if character in "\\%_" else character)
-            escaped = False
-        elif character == "\\":
-            escaped = True
-        else:
-            parts.append(character)
-    return "".join(parts)
+    return re.sub(r"\\([\\%_])|\\(.?)", lambda found: found[0] if found[1] else found[2], pattern, flags=re.DOTALL)
 
 
 # --- scalar functions -----------------------------------------------------------------------------

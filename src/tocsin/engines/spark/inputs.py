@@ -224,18 +224,26 @@ class Part(Stream):
     types: tuple[str, ...] = ()  # the types that the pattern names
     has_others: bool = False  # rows of types that the pattern does not name are not filtered out
     computed: Mapping[str, tuple[Column, T.DataType]] | None = None  # the columns, when they are not those of the frame
+    label: str = "in"  # tells its columns from those of other parts
 
     @cached_property
     def columns(self) -> dict[str, tuple[Column, T.DataType]]:
         """Its columns by name; renamed by place, so that no two names clash whatever the session's rules on case."""
         if self.computed is not None:
             return dict(self.computed)
-        return {field.name: (F.col(_input(number)), field.dataType) for number, field in enumerate(self.schema.fields)}
+        return {
+            field.name: (F.col(self.column_name(number)), field.dataType)
+            for number, field in enumerate(self.schema.fields)
+        }
 
     @cached_property
     def renamed(self) -> DataFrame:
         """The DataFrame with these names."""
-        return self.frame.toDF(*map(_input, range(len(self.schema.fields))))
+        return self.frame.toDF(*map(self.column_name, range(len(self.schema.fields))))
+
+    def column_name(self, suffix: object) -> str:
+        """The name of a column of `renamed`, by its number, or of one that is added to it."""
+        return f"__tocsin_{self.label}_{suffix}"
 
     @property
     def micros(self) -> Column:
@@ -282,10 +290,6 @@ class Part(Stream):
 def _is_one_of(column: Column, values: Iterable[str]) -> Column:
     wanted = sorted(values)
     return column == wanted[0] if len(wanted) == 1 else column.isin(wanted)
-
-
-def _input(number: int) -> str:
-    return f"__tocsin_in{number}"
 
 
 def part_of(stream: Stream) -> Part:

@@ -29,14 +29,14 @@ from tocsin.algebra import nodes as alg
 from tocsin.engines.spark import match_ids as identity
 from tocsin.engines.spark.bags import Bag, Binding, Copies
 from tocsin.engines.spark.columns import Compiler
-from tocsin.engines.spark.inputs import Inputs, Stream
+from tocsin.engines.spark.inputs import Inputs, Part, Stream, part_of
 from tocsin.engines.spark.joins import times
 from tocsin.engines.spark.slices import slice_of
 from tocsin.engines.spark.spark_types import Shape, shape_of
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import join_on, select, union, where, with_columns
-from tocsin.engines.spark.typed_columns import Value, compare, meet, micros_of, null, value_of
+from tocsin.engines.spark.typed_columns import Value, compare, meet, null, value_of
 from tocsin.language import expressions as ex
 from tocsin.plan.joins.model import Anti, Branch, Join, Limit, Pair, Plan, Prefilter, Scan, Sliding, Span, Way
 
@@ -55,12 +55,12 @@ class Source:
     """The events of a variable under the names they have inside: `__tocsin_<label>_<number of the column>`."""
 
     stream: Stream
-    label: str
+    part: Part
     binding: Binding
 
     def name(self, suffix: object) -> str:
         """The name of one of its columns."""
-        return f"__tocsin_{self.label}_{suffix}"
+        return self.part.column_name(suffix)
 
     def column(self, suffix: object) -> Column:
         """One of its columns."""
@@ -74,7 +74,7 @@ class Source:
     @property
     def micros_of_time(self) -> Column:
         """The time of its event, before it is a column."""
-        return micros_of(F.col(self.column_of(self.stream.time)), self.stream.time_kind)
+        return self.part.micros
 
     def key(self, attribute: str) -> Value:
         """An attribute that partitions."""
@@ -155,13 +155,9 @@ class BranchFrame:
         return self._rows(self.sources[scan.variable], scan, self.compiler)
 
     def _scan(self, scan: Scan, *more: Column) -> DataFrame:
-        source = self.sources[scan.variable]
-        columns = {
-            field.name: (F.col(source.name(number)), field.dataType)
-            for number, field in enumerate(source.stream.schema.fields)
-        }
+        source, id = self.sources[scan.variable], self.inputs.id
+        columns = source.part.columns
         # The digests are made here, so that columns nobody asks for need not travel.
-        id = self.inputs.id
         first, second = identity.digests(identity.names_of(source.stream.type, columns, id=id), columns, id=id)
         digests = [first.alias(source.name("d1")), second.alias(source.name("d2"))]
         if scan.prefilter is None:
@@ -170,20 +166,16 @@ class BranchFrame:
 
     def _rows(self, source: Source, scan: Scan, compiler: Compiler, *more: Column) -> DataFrame:
         """The events that pass the conditions on them alone, with their time, and more columns before any prefilter."""
-        stream = source.stream
-        names = stream.schema.names
-        frame = stream.frame.toDF(*(source.name(number) for number in range(len(names))))
-        time = F.col(source.column_of(stream.time))
+        time = F.col(source.column_of(source.stream.time))
         conditions = [*self._of_one_event(source, scan, compiler), time.isNotNull()]
         micros = source.micros_of_time.alias(source.name("us"))
-        rows = with_columns(where(frame, reduce(and_, conditions)), micros, *more)
+        rows = with_columns(where(source.part.renamed, reduce(and_, conditions)), micros, *more)
         return rows if scan.prefilter is None else self._prefiltered(rows, source, scan.prefilter, compiler)
 
     def _of_one_event(self, source: Source, scan: Scan, compiler: Compiler) -> Iterable[Column]:
         """Conditions on the events of a variable alone."""
-        stream = source.stream
-        if stream.type_column is not None:
-            yield F.col(source.column_of(stream.type_column)) == F.lit(stream.type)
+        if source.part.kind is not None:
+            yield source.part.kind == F.lit(source.stream.type)
         yield from (source.key(name).column.isNotNull() for name in self.query.partition.same)
         yield from (compiler.condition(condition) for condition in scan.conditions)
 
@@ -326,13 +318,8 @@ def _meets(source: Source) -> Column:
 
 
 def _source(stream: Stream, label: str, shape: Shape) -> Source:
-    own = {name: number for number, name in enumerate(stream.schema.names)}
-    columns = {}
-    for name, dtype in shape.items():
-        column = F.col(f"__tocsin_{label}_{own[name]}") if name in own else F.lit(None)
-        exact = name in own and stream.schema[name].dataType == dtype
-        columns[name] = (column if exact else column.cast(dtype), dtype)
-    return Source(stream, label, Binding(columns))
+    part = replace(part_of(stream), label=label)
+    return Source(stream, part, Binding({name: (part.cast(name, dtype), dtype) for name, dtype in shape.items()}))
 
 
 def matches(
