@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin.engines.spark import scan
+from tocsin.engines.spark.bags import Bag
 from tocsin.engines.spark.inputs import Inputs
 from tocsin.engines.spark.scan import Shipment
 from tocsin.engines.spark.search import run
@@ -51,10 +52,12 @@ def ship(
 
 def named(kernel: RunKernel, inputs: Inputs, found: DataFrame, *others: Column) -> DataFrame:
     """What tasks give, under the names that users know."""
-    schemas = {name: inputs.streams[name].schema for name in kernel.types}
     kind = inputs.time_kind
     events = F.struct(
-        *(_named(F.col(names.variable(number)), schemas[name]).alias(name) for number, name in enumerate(kernel.types))
+        *(
+            _named(F.col(names.variable(number)), inputs.streams[name].schema).alias(name)
+            for number, name in enumerate(kernel.types)
+        )
     )
     return select(
         found,
@@ -81,9 +84,5 @@ def _schema(kernel: RunKernel, schemas: dict[str, T.StructType]) -> T.StructType
 
 def _named(events: Column, schema: T.StructType) -> Column:
     """Events under the names of their attributes."""
-    return F.transform(
-        events,
-        lambda event: F.struct(
-            *(event.getField(names.member(place)).alias(field.name) for place, field in enumerate(schema.fields))
-        ),
-    )
+    fields = {field.name: (names.member(place), field.dataType) for place, field in enumerate(schema.fields)}
+    return F.transform(events, lambda event: Bag(events, fields).one(event).event)

@@ -68,8 +68,12 @@ def matches(kernel: Search, inputs: Inputs, options: Options, *, find: Callable[
 
 
 def compiler_of(kernel: Search, found: Found) -> Compiler:
-    """What compiles expressions over the matches."""
-    return Compiler(bindings_of(kernel.query, found.shapes), known_of(kernel))
+    """What compiles expressions over the matches; tasks have computed some aggregates of them."""
+    known: dict[ex.Expression, Value] = {
+        aggregate: Value(F.col(names.value(number)), Kind.DOUBLE if kind is analysis.Kind.DOUBLE else Kind.INTEGER)
+        for number, (aggregate, kind) in enumerate(kernel.aggregates.items())
+    }
+    return Compiler(bindings_of(kernel.query, found.shapes), known)
 
 
 def returned(
@@ -118,9 +122,8 @@ def search(kernel: Search, inputs: Inputs, options: Options, *, with_digests: bo
 
 def run(member: Member, shipment: Shipment, schema: T.StructType, options: Options) -> DataFrame:
     """Shuffle the rows of a batch once, and run a search on those of each task; the result has this schema."""
-    search, columns = member.search, shipment.columns
-    width = width_us(search, options.slice_us)
-    rows = distribute(shipment.frame, columns, search, shipment.micros, shipment.keys, width)
+    width = width_us(member.search, options.slice_us)
+    rows = distribute(shipment.frame, shipment.columns, member.search, shipment.micros, shipment.keys, width)
     task = task_of(member, width, most=options.max_matches_per_start, memory=options.task_bytes)
     return rows.mapInArrow(task, schema)
 
@@ -153,23 +156,11 @@ def match_schema(kernel: Search, inputs: Inputs, shipment: Shipment, shapes: dic
 def variable_type(inputs: Inputs, gathered: Gathered, shape: Shape) -> T.DataType:
     """The type of the column that holds a variable's events."""
     dtypes = [*shape.values()]
-    if not dtypes:
-        dtypes = [T.LongType() if gathered.columns == (names.TIME,) else _time_type(inputs)]
+    if not dtypes:  # a column that is there to count events
+        stream = next(iter(inputs.streams.values()))
+        dtypes = [T.LongType() if gathered.columns == (names.TIME,) else stream.schema[stream.time].dataType]
     struct = T.StructType([T.StructField(names.member(place), dtype) for place, dtype in enumerate(dtypes)])
     return T.ArrayType(struct) if gathered.is_iterated else struct
-
-
-def known_of(kernel: Search) -> dict[ex.Expression, Value]:
-    """The aggregates that tasks have computed."""
-    return {
-        aggregate: Value(F.col(names.value(number)), Kind.DOUBLE if kind is analysis.Kind.DOUBLE else Kind.INTEGER)
-        for number, (aggregate, kind) in enumerate(kernel.aggregates.items())
-    }
-
-
-def _time_type(inputs: Inputs) -> T.DataType:
-    stream = next(iter(inputs.streams.values()))
-    return stream.schema[stream.time].dataType
 
 
 def bindings_of(
