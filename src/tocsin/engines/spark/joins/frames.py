@@ -106,6 +106,7 @@ class BranchFrame:
             scan.variable: _source(inputs.streams[scan.type], str(number), shapes[stems[scan.variable]])
             for number, scan in enumerate(branch.scans)
         }
+        self._first = self.sources[branch.scan.variable]
         self.bindings: dict[str, Binding | Bag] = {**unbound}
         self.bindings |= {name: source.binding for name, source in self.sources.items()}
         for name, copies in branch.bags.items():
@@ -115,7 +116,7 @@ class BranchFrame:
 
     def frame(self, returns: tuple[alg.Returned, ...]) -> DataFrame:
         """The matches of the branch: interval, hashes and output columns."""
-        joined = self._in_windows(self.branch.scan)
+        joined = self._scan(self.branch.scan)
         joined = self._without(joined, self.branch.absences)
         for join in self.branch.joins:
             joined = self._without(self._join(joined, join), join.absences)
@@ -144,10 +145,6 @@ class BranchFrame:
             found[name] = identity.copies(*([copy.column(digest) for copy in copies] for digest in ("d1", "d2")))
         return found
 
-    @property
-    def _first(self) -> Source:
-        return self.sources[self.branch.scan.variable]
-
     # --- scans ------------------------------------------------------------------------------------
 
     def events(self, scan: Scan) -> DataFrame:
@@ -161,8 +158,12 @@ class BranchFrame:
         first, second = identity.digests(identity.names_of(source.stream.type, columns, id=id), columns, id=id)
         digests = [first.alias(source.name("d1")), second.alias(source.name("d2"))]
         if scan.prefilter is None:
-            return self._rows(source, scan, self.compiler, *digests, *more)
-        return with_columns(self.events(scan), *digests, *more)
+            rows = self._rows(source, scan, self.compiler, *digests, *more)
+        else:
+            rows = with_columns(self.events(scan), *digests, *more)
+        if self.sliding is None:
+            return rows
+        return with_columns(rows, F.explode(times.windows(source.micros, self.sliding)).alias(source.name(WINDOW)))
 
     def _rows(self, source: Source, scan: Scan, compiler: Compiler, *more: Column) -> DataFrame:
         """The events that pass the conditions on them alone, with their time, and more columns before any prefilter."""
@@ -197,12 +198,6 @@ class BranchFrame:
         kept = join_on(placed, events.hint("broadcast"), reduce(and_, conditions), "left_semi")
         return kept.drop(source.name(BUCKET))
 
-    def _in_windows(self, scan: Scan, *more: Column) -> DataFrame:
-        frame, source = self._scan(scan, *more), self.sources[scan.variable]
-        if self.sliding is None:
-            return frame
-        return with_columns(frame, F.explode(times.windows(source.micros, self.sliding)).alias(source.name(WINDOW)))
-
     # --- joins ------------------------------------------------------------------------------------
 
     def _join(self, joined: DataFrame, join: Join) -> DataFrame:
@@ -210,7 +205,7 @@ class BranchFrame:
         near, more = join.near, list[Column]()
         if near is not None:
             more.append(times.bucket(source.micros_of_time, near.width_us).alias(source.name(BUCKET)))
-        other = self._in_windows(join.scan, *more)
+        other = self._scan(join.scan, *more)
         conditions: list[Column] = []
         if near is not None:
             anchor = self.sources[near.anchor]
@@ -248,7 +243,9 @@ class BranchFrame:
         twice.
         """
         name = absence.scan.variable
-        source = _source(self.inputs.streams[absence.scan.type], ABSENT, self._absent_shape(name))
+        types = dict.fromkeys(each.type for each in alg.absences_in(self.query.pattern) if each.variable == name)
+        shape = shape_of(name, [self.inputs.streams[kind].schema for kind in types])
+        source = _source(self.inputs.streams[absence.scan.type], ABSENT, shape)
         compiler = Compiler({**self.bindings, name: source.binding})
         others = self._rows(source, absence.scan, compiler)
         conditions: list[Column] = []
@@ -262,10 +259,6 @@ class BranchFrame:
         conditions += [self._compared(source.micros, limit, gt if limit.strict else ge) for limit in absence.lower]
         conditions += [self._compared(source.micros, limit, lt if limit.strict else le) for limit in absence.upper]
         return join_on(joined, others, reduce(and_, conditions, F.lit(True)), how).drop(source.name(BUCKET))
-
-    def _absent_shape(self, name: str) -> Shape:
-        types = [each.type for each in alg.absences_in(self.query.pattern) if each.variable == name]
-        return shape_of(name, [self.inputs.streams[kind].schema for kind in dict.fromkeys(types)])
 
     def _compared(self, micros: Column, limit: Limit, over: Callable[..., Column]) -> Column:
         anchor = (F.greatest if limit.latest else F.least)(*self._micros(limit.variables))
