@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from functools import partial
 from itertools import chain
@@ -32,9 +32,7 @@ def when(condition: Column, value: Operand) -> Case:
     return Case.of([(condition, value)])
 
 
-def cases(branches: Iterable[tuple[Column, Operand]]) -> Case:
-    """The value of the first condition that holds."""
-    return Case.of(branches)
+cases = Case.of
 
 
 def struct(*columns: Column) -> Column:
