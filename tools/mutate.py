@@ -552,14 +552,14 @@ MUTATIONS = (
     # --- Spark ---
     Mutation(
         "time slice without the events after its end",
-        "copied_back = (within < F.lit(kernel.ahead_us))",
+        "copied_back = (within < F.lit(sees.ahead_us))",
         "copied_back = (within < F.lit(0))",
         ("tests/engines/test_sliced.py::test_matches_that_straddle_slices_are_found_once_also_before_the_epoch",),
     ),
     Mutation(
         "join without the exact distance",
-        "return minus(time, anchor).between(near.low_us, near.high_us)",
-        "return minus(time, anchor).between(near.low_us, near.high_us + 1)",
+        "return (apart >= near.low_us) & (apart <= near.high_us)",
+        "return (apart >= near.low_us) & (apart <= near.high_us + 1)",
         ("tests/engines/test_joins.py::test_a_distance_is_exact_to_the_microsecond",),
     ),
 )
