@@ -172,7 +172,7 @@ class Values:
                 pass  # the others leave NULLs out
         known = F.array_compact(self.array)
         if distinct:
-            # Spark tells −0.0 from 0.0 in arrays.
+            # In arrays −0.0 and 0.0 are different values to Spark.
             is_double = self.each.kind is Kind.DOUBLE
             known = F.array_distinct(F.transform(known, lambda value: value + 0.0) if is_double else known)
         count = F.array_size(known).cast("bigint")

@@ -1,6 +1,6 @@
 """The workers of the clustered plan: what lies near the edges of a task's rows, and who meets there.
 
-Like `worker` this is sent to the tasks. The argument why nothing is missed is in `clustered`.
+Tasks are pickled and sent to workers. `in_place` has the argument why no match is missed.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class Inside(Member):
             yield from completed(sent.append_column(ORIGIN, task), schema).to_batches()
 
     def _may_have_equals(self, table: pa.Table, rows: Rows, is_edge: Mask) -> Mask | None:
-        """Which rows may be in equal matches; None: ids tell all matches apart, or nobody asks."""
+        """Which rows may be in equal matches; None: no match needs a number."""
         if not self.layout.digests or self.has_id:
             return None
         own = twins([column for column in (*self.digests(table), rows.partition) if column is not None])

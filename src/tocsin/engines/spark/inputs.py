@@ -224,7 +224,7 @@ class Part(Stream):
     types: tuple[str, ...] = ()  # the types that the pattern names
     has_others: bool = False  # rows of types that the pattern does not name are not filtered out
     computed: Mapping[str, tuple[Column, T.DataType]] | None = None  # the columns, when they are not those of the frame
-    label: str = "in"  # tells its columns from those of other parts
+    label: str = "in"  # of its columns, where those of several parts stand side by side
 
     @cached_property
     def columns(self) -> dict[str, tuple[Column, T.DataType]]:

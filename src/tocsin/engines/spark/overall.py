@@ -58,7 +58,7 @@ def overall(query: alg.Query, frame: DataFrame, bindings: Mapping[str, Binding |
 
     `frame` has its matches after all policies, one row each; their start in microseconds is `__tocsin_start`.
     `bindings` are columns of `frame` for each variable that outputs mention, with positions where FIRST and LAST need
-    them (`sliced.positions`). `time` is the kind of the user's time columns.
+    them. `time` is the kind of the user's time columns.
     """
     made = split(query)
     found = _rows(made.query, frame, bindings, time)

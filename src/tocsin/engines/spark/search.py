@@ -106,7 +106,7 @@ def returned(
 
 
 def _said_of_timeouts(query: alg.Query) -> list[Column]:
-    """What tells time-outs from matches."""
+    """Whether a row is a match or a time-out, and what a time-out lacks."""
     number = F.col(names.MISSING)
     late = [(number == place, F.lit(name)) for place, name in enumerate(missing_variables(query), start=1)]
     status = F.cases([(number == 0, F.lit("match")), (number > 0, F.lit("timeout"))])
@@ -123,7 +123,8 @@ def search(kernel: Search, inputs: Inputs, options: Options, *, with_digests: bo
 def run(member: Member, shipment: Shipment, schema: T.StructType, options: Options) -> DataFrame:
     """Shuffle the rows of a batch once, and run a search on those of each task; the result has this schema."""
     width = width_us(member.search, options.slice_us)
-    rows = distribute(shipment.frame, shipment.columns, member.search, shipment.micros, shipment.keys, width)
+    keys = () if member.search.crosses_partitions else shipment.keys
+    rows = distribute(shipment.frame, shipment.columns, member.search, shipment.micros, keys, width)
     task = task_of(member, width, most=options.max_matches_per_start, memory=options.task_bytes)
     return rows.mapInArrow(task, schema)
 

@@ -27,14 +27,24 @@ NOBODY = F.array().cast("array<bigint>")
 
 
 def distribute(
-    frame: DataFrame, columns: Sequence[str], kernel: Reach, micros: Column, keys: Sequence[Column], width: int | None
+    frame: DataFrame,
+    columns: Sequence[str],
+    sees: Reach | Group,
+    micros: Column,
+    keys: Sequence[Column],
+    width: int | None,
+    otherwise: Column | None = None,
 ) -> DataFrame:
-    """Send every event to all tasks that need it; `columns` are those of the frame."""
-    by = [] if kernel.crosses_partitions else list(keys)
+    """Send every event to all tasks that need it; `columns` are those of the frame.
+
+    Rows without a time go by `otherwise`; without it there are none.
+    """
     if width is None:
-        return repartition(frame, *by) if by else frame.repartition(1)
+        return repartition(frame, *keys) if keys else frame.repartition(1)
+    slices = slice_of_copy(micros, width)
     # No number of partitions: adaptive execution may then join small ones.
-    return repartition(with_copies(frame, columns, kernel, micros, width), *by, slice_of_copy(micros, width))
+    rows = with_copies(frame, columns, sees, micros, width)
+    return repartition(rows, *keys, slices if otherwise is None else F.coalesce(slices, otherwise))
 
 
 def with_copies(frame: DataFrame, columns: Sequence[str], sees: Reach | Group, micros: Column, width: int) -> DataFrame:
@@ -91,28 +101,24 @@ def distribute_to(
 ) -> DataFrame:
     """Send every event, in one shuffle, to all tasks of all groups that need it.
 
-    A row for a group has the flags of that group only, so that kernels of others do not see it. `otherwise` tells what
-    rows go by that have no time; without it there are none.
+    A row for a group has the flags of that group only, so that kernels of others do not see it.
     """
-    others = [F.col(name) for name in columns if name != BITS]
     if len(groups) == 1:
         (group,) = groups
-        rows = with_copies(frame, columns, group, micros, group.width_us)
-        by = [*group.keys, slice_of_copy(micros, group.width_us)]
-    else:
-        every = reduce(or_, (group.masks.get(BITS, 0) for group in groups))
-        sent = [_sent(number, group, micros, every & ~group.masks.get(BITS, 0)) for number, group in enumerate(groups)]
-        if otherwise is not None:
-            sent.append(F.when(micros.isNull(), F.array(F.col(BITS))).otherwise(NOBODY))
-        rows = select(frame, *others, F.explode(F.concat(*sent)).alias(BITS))
-        number = F.shiftright(F.col(BITS), GROUP_AT)
-        is_of = [(number == place, group) for place, group in enumerate(groups)]
-        slices = F.cases((is_own, slice_of_copy(micros, group.width_us)) for is_own, group in is_of)
-        keys = [(is_own, F.xxhash64(*group.keys)) for is_own, group in is_of if group.keys]
-        by = [number, *([F.cases(keys)] if keys else []), slices]
-        rows = _with_own_words(rows, columns, groups, number)
-    by[-1] = by[-1] if otherwise is None else F.coalesce(by[-1], otherwise)
-    return repartition(rows, *by)
+        return distribute(frame, columns, group, micros, group.keys, group.width_us, otherwise)
+    others = [F.col(name) for name in columns if name != BITS]
+    every = reduce(or_, (group.masks.get(BITS, 0) for group in groups))
+    sent = [_sent(number, group, micros, every & ~group.masks.get(BITS, 0)) for number, group in enumerate(groups)]
+    if otherwise is not None:
+        sent.append(F.when(micros.isNull(), F.array(F.col(BITS))).otherwise(NOBODY))
+    rows = select(frame, *others, F.explode(F.concat(*sent)).alias(BITS))
+    number = F.shiftright(F.col(BITS), GROUP_AT)
+    is_of = [(number == place, group) for place, group in enumerate(groups)]
+    slices = F.cases((is_own, slice_of_copy(micros, group.width_us)) for is_own, group in is_of)
+    keys = [(is_own, F.xxhash64(*group.keys)) for is_own, group in is_of if group.keys]
+    by = [number, *([F.cases(keys)] if keys else [])]
+    rows = _with_own_words(rows, columns, groups, number)
+    return repartition(rows, *by, slices if otherwise is None else F.coalesce(slices, otherwise))
 
 
 def _sent(number: int, group: Group, micros: Column, others: int) -> Column:
