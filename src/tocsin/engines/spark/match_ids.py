@@ -30,6 +30,7 @@ So an event's share is two numbers, made where it is read; `tocsin.kernels.hashe
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -43,7 +44,6 @@ from tocsin.engines.spark.sql.column import with_columns
 from tocsin.engines.spark.typed_columns import Kind, value_of
 from tocsin.engines.worker.arrow_scan import end_of
 from tocsin.engines.worker.digests import NULLS_PER_WORD
-from tocsin.engines.worker.digests import names_of as names_as_text
 
 FIRST_DIGEST, SECOND_DIGEST = "__tocsin_digest1", "__tocsin_digest2"
 FIRST_HASH, SECOND_HASH = "__tocsin_hash1", "__tocsin_hash2"
@@ -79,9 +79,9 @@ def names_of(type: str | Column, columns: Iterable[str], *, id: str | None = Non
     """
     others = sorted(columns) if id is None else [id]
     if isinstance(type, str):
-        return F.lit(names_as_text([type, *others]))
+        return F.lit(_as_text([type, *others]))
     kind = F.rtrim(F.to_json(F.array(F.coalesce(type, F.lit("")))), "]")
-    return F.concat(kind, F.lit("," + names_as_text(others).removeprefix("[")))
+    return F.concat(kind, F.lit("," + _as_text(others).removeprefix("[")))
 
 
 def digests(names: Column, columns: Typed, *, id: str | None = None) -> list[Column]:
@@ -114,7 +114,7 @@ def hashes(start_us: Column, end_us: Column, variables: Mapping[str, Digests]) -
     names = sorted(variables)
     both: list[Column] = []
     for number, (salt, alias) in enumerate(zip(SALTS, (FIRST_HASH, SECOND_HASH), strict=True)):
-        values = [F.bigint(salt), F.lit(names_as_text(names)), start_us, end_us]
+        values = [F.bigint(salt), F.lit(_as_text(names)), start_us, end_us]
         for name in names:
             held = variables[name]
             share = (held.first, held.second)[number]
@@ -157,6 +157,10 @@ def _sum_of(digests: Sequence[Column]) -> Column:
     return F.shiftleft(high + F.shiftright(low, 32), 32).bitwiseOR(low.bitwiseAND(LOW_HALF))
 
 
+def _as_text(names: Iterable[str]) -> str:
+    return json.dumps(list(names), ensure_ascii=False, separators=(",", ":"))
+
+
 def _digest(salt: int, names: Column, columns: Typed) -> Column:
     typed = [columns[name] for name in sorted(columns)]
     values = [_written(column, dtype, salt) for column, dtype in typed]
@@ -175,7 +179,7 @@ def _nulls(columns: list[Column]) -> Iterator[Column]:
 def _written(column: Column, dtype: T.DataType, salt: int) -> Column:
     if isinstance(dtype, T.StructType):
         fields = {field.name: (column.getField(field.name), field.dataType) for field in dtype.fields}
-        return F.when(column.isNotNull(), _digest(salt, F.lit(names_as_text(sorted(fields))), fields))
+        return F.when(column.isNotNull(), _digest(salt, F.lit(_as_text(sorted(fields))), fields))
     value = value_of(column, dtype)
     match value.kind:
         case Kind.INTEGER | Kind.BOOLEAN:
