@@ -53,56 +53,52 @@ def computed(
         assert isinstance(bag, T.ArrayType)
         return type_of(bag.elementType)
 
-    values: list[tuple[str, ex.Expression | None]] = [
-        *((name, None) for name in before),
-        *made.values,
-        *((name, None) for name in after),
-    ]
-    texts = [*before, *made.texts, *after]
-    if made.having is not None:
-        values.append((KEPT, made.having))
-        texts.append(print_expression(made.having))
-    dtypes: list[T.DataType] = []
-    for name, value in values:
+    def type_in_result(name: str, value: ex.Expression | None) -> T.DataType:
         if value is None:
-            dtypes.append(schema[name].dataType)
-        else:
-            kind = inferred(value, Environment(typed))
-            if kind.kind is Kind.OTHER:  # a map comes to Python as a list of pairs
-                raise not_made(kind.exact)
-            dtypes.append(to_spark(kind))
+            return schema[name].dataType
+        found = inferred(value, Environment(typed))
+        if found.kind is Kind.OTHER:  # a map comes to Python as a list of pairs
+            raise not_made(found.exact)
+        return to_spark(found)
+
+    values: list[tuple[str, ex.Expression | None, str]] = [
+        *((name, None, name) for name in before),
+        *((name, value, text) for (name, value), text in zip(made.values, made.texts, strict=True)),
+        *((name, None, name) for name in after),
+    ]
+    if made.having is not None:
+        values.append((KEPT, made.having, print_expression(made.having)))
     make_ready_for_python(frame)
-    fields = [T.StructField(name, dtype) for (name, _), dtype in zip(values, dtypes, strict=True)]
-    work = Values(tuple(values), tuple(map(arrow_type, dtypes)), tuple(texts), made.collected)
+    fields = [T.StructField(name, type_in_result(name, value)) for name, value, _ in values]
+    work = Values(tuple(values), tuple(arrow_type(field.dataType) for field in fields), made.collected)
     found = frame.mapInArrow(work, T.StructType(fields))
     if made.having is None:
         return found
     kept = reduce(or_, (F.col(name).isNotNull() for name in always), F.col(KEPT))
-    return select(where(found, kept), *(F.col(name) for name, _ in values[:-1]))
+    return select(where(found, kept), *(F.col(name) for name, _, _ in values[:-1]))
 
 
 @dataclass(frozen=True)
 class Values:
-    """A worker's task: columns that pass, and those that it computes, of these types; `texts` are for messages."""
+    """A worker's task: columns that pass, and those that it computes, of these types; texts are for messages."""
 
-    values: tuple[tuple[str, ex.Expression | None], ...]
+    values: tuple[tuple[str, ex.Expression | None, str], ...]
     types: tuple[pa.DataType, ...]
-    texts: tuple[str, ...]
     collected: tuple[str, ...] = ()
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One batch for each."""
-        calls = [None if value is None else interpret.value(value) for _, value in self.values]
-        hints = [OF_FUNCTIONS if isinstance(value, rx.Apply) else OF_MONOIDS for _, value in self.values]
+        calls = [None if value is None else interpret.value(value) for _, value, _ in self.values]
         for batch in batches:
             rows = list(map(self._bags, batch.to_pylist()))
-            columns = [
-                batch.column(name) if call is None else as_array([call(row) for row in rows], dtype, text, hint)
-                for (name, _), call, dtype, text, hint in zip(
-                    self.values, calls, self.types, self.texts, hints, strict=True
-                )
-            ]
-            yield pa.RecordBatch.from_arrays(columns, names=[name for name, _ in self.values])
+            columns = []
+            for (name, value, text), call, dtype in zip(self.values, calls, self.types, strict=True):
+                if call is None:
+                    columns.append(batch.column(name))
+                else:
+                    hint = OF_FUNCTIONS if isinstance(value, rx.Apply) else OF_MONOIDS
+                    columns.append(as_array([call(row) for row in rows], dtype, text, hint))
+            yield pa.RecordBatch.from_arrays(columns, names=[name for name, _, _ in self.values])
 
     def _bags(self, row: dict[str, Any]) -> dict[str, Sequence[dict[str, Any]]]:
         members = {name: [{VALUE: value} for value in row[name] or ()] for name in self.collected}
