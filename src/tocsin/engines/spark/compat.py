@@ -69,9 +69,6 @@ class _Shown:
         self.text += text
         return len(text)
 
-    def flush(self) -> None:
-        self.stdout.flush()
-
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stdout, name)
 

@@ -41,13 +41,8 @@ from tocsin.language import expressions as ex
 from tocsin.plan.joins.model import Anti, Branch, Join, Limit, Pair, Plan, Prefilter, Scan, Sliding, Span, Way
 
 NEAR, BUCKET, WINDOW = "near", "bucket", "window"
-START, END = "__tocsin_start", "__tocsin_end"
+START, END, OUT = "__tocsin_start", "__tocsin_end", "__tocsin_out_"
 ABSENT = "not"  # the label of an absent event's columns: no two are ever in one row
-
-
-def out(number: int) -> str:
-    """The name of an output column."""
-    return f"__tocsin_out_{number}"
 
 
 @dataclass(frozen=True)
@@ -135,7 +130,10 @@ class BranchFrame:
             Value(start, kind, in_micros=True).output.alias(START),
             Value(end, kind, in_micros=True).output.alias(END),
             *identity.hashes(start, end, self._digests()),
-            *(self.compiler.output(returned.expression).alias(out(number)) for number, returned in enumerate(returns)),
+            *(
+                self.compiler.output(returned.expression).alias(f"{OUT}{number}")
+                for number, returned in enumerate(returns)
+            ),
         )
 
     def _digests(self) -> dict[str, identity.Digests]:
@@ -340,7 +338,7 @@ def matches(
         identity.match_id(id=inputs.id).alias("match_id"),
         F.col(START).alias("start"),
         F.col(END).alias("end"),
-        *(F.col(out(number)).alias(returned.name) for number, returned in enumerate(returns)),
+        *(F.col(f"{OUT}{number}").alias(returned.name) for number, returned in enumerate(returns)),
     )
 
 
