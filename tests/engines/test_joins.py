@@ -43,7 +43,6 @@ class Choice:
 
     turned: int = 0
     rare: int | None = None
-    smallest: int | None = None
     sliding: bool = False
 
     def options(self, names: tuple[str, ...]) -> dict[str, Any]:
@@ -51,9 +50,6 @@ class Choice:
         return {
             "order": (lambda found: found[turned:] + found[:turned]) if turned else None,
             "prefilter": None if self.rare is None else names[self.rare % len(names)],
-            "rows": (lambda joined: float(names[self.smallest % len(names)] not in joined))
-            if self.smallest is not None
-            else None,
             "sliding": self.sliding,
         }
 
@@ -64,7 +60,6 @@ CHOICES = st.one_of(
         Choice,
         turned=st.integers(0, 3),
         rare=st.one_of(st.none(), st.integers(0, 2)),
-        smallest=st.one_of(st.none(), st.integers(0, 2)),
         sliding=st.booleans(),
     ),
 )
