@@ -1,4 +1,4 @@
-"""The house keeps its order: the counts of `tools/house.py`, and how many modules one `match` passes."""
+"""Limits on the source: the counts of `tools/house.py`, and how many modules one `match` passes."""
 
 from __future__ import annotations
 

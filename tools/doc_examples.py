@@ -10,7 +10,7 @@ sql        a pattern, which compiles; or the text block right below says what is
 acel       the same in ACEL
 parte      the same for a program of rules; `uncommon_route` is registered, and a block that begins with the comment
            `-- bank.parte` can be used by others, as the module `bank`
-case       a case of the format of tests/cases/README.md (`case:` may be left out), judged by the reference
+case       a case of the format of tests/cases/README.md (`case:` may be left out), checked with the reference
 console    every `$ tocsin …` runs, and prints the lines that follow it
 =========  ==================================================================================================
 
