@@ -166,6 +166,13 @@ def _anything(name: str, value: Any) -> None:
     """Accept a value that is checked where the inputs are known."""
 
 
+def untimed(name: str) -> errors.InvalidOptionError:
+    """An event type that a mapping of time columns leaves out."""
+    return errors.InvalidOptionError(
+        f"`time=` names no time column for the event type `{name}`.", hint=f"add it: `time={{..., {name!r}: 'ts'}}`."
+    )
+
+
 # Options whose values a program of rules does not all have.
 NOT_OF_RULES: Mapping[str, Check] = {"strategy": _strategy_of_rules, "form": _form_of_rules}
 

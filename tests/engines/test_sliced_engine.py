@@ -15,7 +15,8 @@ from tocsin.engines.spark.engine import prepare
 from tocsin.kernels.nested_loops import kernel
 from tocsin.kernels.reach import MOST_WIDTH_US, walks_links, width_us
 from tocsin.options import Options
-from tocsin.plan.describe import describe
+from tocsin.plan.plan import Plan
+from tocsin.plan.prepare import prepare as prepare_rule
 
 SECOND = 1_000_000
 SEQ = "PATTERN SEQ(A a, B b) WITHIN 10 SECONDS"
@@ -26,9 +27,16 @@ def inputs(spark: SparkSession) -> dict[str, DataFrame]:
     return {name: spark.createDataFrame([], "ts bigint, k int, x int") for name in "ABC"}
 
 
+SCHEMAS = {name: {"ts": "bigint", "k": "int", "x": "int"} for name in "ABC"}
+
+
 def compiled(text: str) -> Any:
-    schema = {"ts": "bigint", "k": "int", "x": "int"}
-    return kernel(bind(tocsin.pattern(text).query, dict.fromkeys("ABC", schema)))
+    return kernel(bind(tocsin.pattern(text).query, SCHEMAS))
+
+
+def described(text: str) -> str:
+    rule = prepare_rule(tocsin.pattern(text).query, SCHEMAS)
+    return Plan(rule, Options(strategy="kernel"), dict.fromkeys("ABC", "ts")).describe()
 
 
 @pytest.mark.parametrize(
@@ -125,7 +133,7 @@ def test_slices_are_as_wide_as_asked_and_never_narrower_than_the_reach(
 
 def test_a_plan_reads_as_what_happens() -> None:
     text = "PATTERN SEQ(A a, NOT C c, B b) WHERE a.x > 5 PARTITION BY k WITHIN 10 SECONDS SEMANTICS next"
-    assert describe(compiled(text)).splitlines() == [
+    assert described(text).splitlines() == [
         "sliced kernel: one shuffle, then a compiled search",
         "  scan A a  where a.x > 5",
         "  scan B b",
@@ -134,4 +142,4 @@ def test_a_plan_reads_as_what_happens() -> None:
         "       with copies of events up to 10 s after a slice",
         "  search, select next",
     ]
-    assert "one task" in describe(compiled("PATTERN SEQ(A a, B b)"))
+    assert "one task" in described("PATTERN SEQ(A a, B b)")

@@ -24,13 +24,6 @@ def reserved(column: str, owner: str) -> errors.ReservedNameError:
     )
 
 
-def untimed(name: str) -> errors.InvalidOptionError:
-    """An event type that a mapping of time columns leaves out."""
-    return errors.InvalidOptionError(
-        f"`time=` names no time column for the event type `{name}`.", hint=f"add it: `time={{..., {name!r}: 'ts'}}`."
-    )
-
-
 def unordered(option: str, name: str, dtype: str) -> errors.InvalidOptionError:
     """A column that shall order events, and cannot."""
     return errors.InvalidOptionError(

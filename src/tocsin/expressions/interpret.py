@@ -15,7 +15,7 @@ import datetime as dt
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, product
-from typing import Any, assert_never
+from typing import Any
 
 from tocsin import errors
 from tocsin.expressions import objects, rule_functions
@@ -73,24 +73,9 @@ def holds(conjunct: ex.Expression) -> Callable[[Bags], bool]:
 # --- which events ---------------------------------------------------------------------------------
 
 
-def offset_of(index: ex.Index) -> int | None:
-    """How far a reference is from its running index; None for an index that does not run."""
-    match index:
-        case ex.Each.PLAIN:
-            return 0
-        case ex.Each.NEXT:
-            return 1
-        case ex.Running():
-            return index.offset
-        case ex.Fixed() | ex.Edge():
-            return None
-        case _:
-            assert_never(index)
-
-
 def _finder(reference: tuple[str, ex.Index]) -> Callable[[Bags, Choice], Event | None]:
     variable, index = reference
-    offset = offset_of(index)
+    offset = ex.offset_of(index)
     if index is ex.Edge.LAST:
         return lambda bags, choice: bag[-1] if (bag := bags.get(variable)) else None
     fixed = index.number if isinstance(index, ex.Fixed) else 1
@@ -107,7 +92,7 @@ def index_classes(references: Iterable[Any]) -> list[set[str]]:
     """The variables that share a running index: those indexed by one letter somewhere (R3)."""
     classes: list[tuple[set[str], set[str]]] = []  # variables and letters
     for reference in references:
-        if offset_of(reference.index) is None:
+        if ex.offset_of(reference.index) is None:
             continue
         variables = {reference.variable}
         letters = {reference.index.letter} if isinstance(reference.index, ex.Running) else set()

@@ -162,6 +162,13 @@ class Each(Enum):
 Index = Running | Fixed | Edge | Each
 
 
+def offset_of(index: Index) -> int | None:
+    """How far a reference is from its running index; None for an index that does not run."""
+    if isinstance(index, Each):
+        return int(index is Each.NEXT)
+    return index.offset if isinstance(index, Running) else None
+
+
 @dataclass(frozen=True)
 class Variable(Expression):
     """A whole variable, as in `COUNT(b)` or `RETURN a`."""
@@ -345,11 +352,9 @@ class BagPredicate(Expression):
 
 def conjuncts(condition: Expression | None) -> tuple[Expression, ...]:
     """A condition split at its top-level ANDs (R21)."""
-    if condition is None:
-        return ()
     if isinstance(condition, And):
         return tuple(part for operand in condition.operands for part in conjuncts(operand))
-    return (condition,)
+    return () if condition is None else (condition,)
 
 
 def _joined(kind: type[And] | type[Or], *operands: Expression, where: Where = None) -> Expression:
@@ -363,11 +368,8 @@ all_of, any_of = partial(_joined, And), partial(_joined, Or)
 
 def variables_in(expression: Expression) -> frozenset[str]:
     """Every variable an expression mentions, aggregates included."""
-    return frozenset(
-        node.variable if isinstance(node, Attribute | BagPredicate | Every) else node.name
-        for node in expression.walk()
-        if isinstance(node, Attribute | Variable | BagPredicate | Every)
-    )
+    nodes = [node for node in expression.walk() if isinstance(node, Attribute | Variable | BagPredicate | Every)]
+    return frozenset(node.name if isinstance(node, Variable) else node.variable for node in nodes)
 
 
 def renamed(expression: Expression, name_of: Callable[[str], str]) -> Expression:
@@ -388,9 +390,8 @@ def has_aggregate(expression: Expression) -> bool:
 
 def references_in(expression: Expression) -> Iterator[Attribute]:
     """The attribute references that choose an event: those outside aggregates, which take the whole bag."""
-    if isinstance(expression, Aggregate | Every):
-        return
     if isinstance(expression, Attribute):
         yield expression
-    for child in expression.children():
-        yield from references_in(child)
+    elif not isinstance(expression, Aggregate | Every):
+        for child in expression.children():
+            yield from references_in(child)

@@ -28,7 +28,7 @@ from tocsin.gaps import Gaps
 from tocsin.kernels.reach import MOST_GROUPS
 from tocsin.language import expressions as ex
 from tocsin.language.ast import Selection
-from tocsin.options import Options
+from tocsin.options import Options, untimed
 from tocsin.plan.codec import decode, encode, reading
 from tocsin.plan.plan import Plan
 from tocsin.plan.prepare import bounded, prepare, rewritten
@@ -242,6 +242,7 @@ class ProgramPlan:
             for name in reads
             if name not in known
         ]
+        problems += [untimed(name) for name in reads if name in known and name not in self.times]
         emitted = dict.fromkeys(emit.type for rule in rules for emit in rule.emits)
         problems += [problem for name in emitted if (problem := self._clash(name)) is not None]
         errors.raise_all(problems)

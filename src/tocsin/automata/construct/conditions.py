@@ -35,7 +35,6 @@ from tocsin.automata import expressions as rx
 from tocsin.automata.draft import START, Draft, Scope, Tracked, Tracking, reached, refuse, value_of
 from tocsin.automata.model import Output
 from tocsin.expressions import interpret
-from tocsin.expressions.interpret import offset_of
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
 
@@ -117,11 +116,11 @@ def _keep_conjunct(draft: Draft, conjunct: ex.Expression, scope: Scope) -> Draft
     running = {
         reference.variable
         for reference in references
-        if offset_of(reference.index) is not None and _holds_several(draft, reference.variable)
+        if ex.offset_of(reference.index) is not None and _holds_several(draft, reference.variable)
     }
     if len(running) > 1:
         refuse(f"`{print_expression(conjunct)}`, which compares all events of two iterations", conjunct.where)
-    if not running and any(offset_of(reference.index) not in (None, 0) for reference in references):
+    if not running and any(ex.offset_of(reference.index) not in (None, 0) for reference in references):
         return draft  # a neighbour in a bag of one
     builder = _Builder(draft, scope, conjunct, references)
     return builder.at_every(running.pop()) if running else builder.once()
@@ -152,11 +151,11 @@ class _Builder(Tracking):
 
     def at_every(self, variable: str) -> Draft:
         """A conjunct that runs over the events of one variable."""
-        run = [one for one in self.references if one.variable == variable and offset_of(one.index) is not None]
+        run = [one for one in self.references if one.variable == variable and ex.offset_of(one.index) is not None]
         others = [one for one in self.references if one not in run]
         self._check(variable, run, others)
         pieces = [self._settled(reference) for reference in others]
-        offsets = [offset_of(one.index) or 0 for one in run] + [0]  # the index itself must be in the bag
+        offsets = [ex.offset_of(one.index) or 0 for one in run] + [0]  # the index itself must be in the bag
         if max(offsets) - min(offsets) > LONGEST_QUEUE:
             self._refuse(f"an index that reaches over more than {LONGEST_QUEUE} events")
         pieces += self._queued(run, max(offsets), max(offsets) - min(offsets))
@@ -195,7 +194,7 @@ class _Builder(Tracking):
         given = self.given(variable, reference.path)
         number = index.number if isinstance(index, ex.Fixed) else 1
         if index is ex.Edge.LAST or not _holds_several(self.draft, variable):
-            if number > 1 or offset_of(index) not in (None, 0):
+            if number > 1 or ex.offset_of(index) not in (None, 0):
                 return Piece(reference, (rx.NULL,) * len(given), (rx.FALSE,) * len(given))
             return Piece(
                 reference, self.latest(f"{variable}.{reference.name}", given).after, self.holding(variable).after
@@ -260,7 +259,7 @@ class _Builder(Tracking):
             queues[path] = self._queue(variable, ".".join((variable, *path)), values, rx.NULL, length)
         there = self._queue(variable, f"holds({variable})", (rx.TRUE,) * len(self.draft.steps), rx.FALSE, length)
         exists = tuple(rx.both(*lags) for lags in zip(*there, strict=True))
-        return [Piece(one, queues[one.path][newest - (offset_of(one.index) or 0)], exists) for one in run]
+        return [Piece(one, queues[one.path][newest - (ex.offset_of(one.index) or 0)], exists) for one in run]
 
     def _queue(
         self, variable: str, name: str, current: tuple[ex.Expression, ...], zero: ex.Expression, length: int

@@ -18,7 +18,7 @@ from tocsin.analysis.attributes import attributes_of
 from tocsin.analysis.schema import BoundQuery, rebound
 from tocsin.analysis.types import Kind
 from tocsin.engines.local.arrow_inputs import of_each_type, require_type_names, table_of
-from tocsin.engines.wording import missing, unordered, untimed
+from tocsin.engines.wording import missing, unordered
 from tocsin.engines.worker.arrow_scan import Events, ship
 from tocsin.engines.worker.arrow_types import types_in
 from tocsin.engines.worker.compacted import compact_table, refused_compact
@@ -30,7 +30,7 @@ from tocsin.kernels.matches import check_memory
 from tocsin.kernels.shared import common
 from tocsin.kernels.trends.request import keys_of, needs_of
 from tocsin.kernels.trends.trend_count import Trend
-from tocsin.options import Options
+from tocsin.options import Options, untimed
 from tocsin.plan import manifest as names
 from tocsin.plan.manifest import Layout, Reader, brought, needed
 from tocsin.plan.plan import Plan, plan_of

@@ -22,8 +22,9 @@ from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import where, with_columns
 from tocsin.engines.spark.typed_columns import Kind, kind_of, micros_of, null
-from tocsin.engines.wording import missing, reserved, unordered, untimed
+from tocsin.engines.wording import missing, reserved, unordered
 from tocsin.optimizer.routes import Routes, key_name, role_name
+from tocsin.options import untimed
 
 TIME_HINTS: dict[Kind, str] = {
     Kind.STRING: "convert it first: `df.withColumn({name!r}, F.to_timestamp({name!r}))`.",

@@ -181,7 +181,7 @@ def _event(reference: ex.Attribute) -> Event:
         case ex.Edge.LAST:
             return reference.variable, "last", 0
         case ex.Each() | ex.Running():
-            return reference.variable, "running", interpret.offset_of(reference.index) or 0
+            return reference.variable, "running", ex.offset_of(reference.index) or 0
         case _:
             assert_never(reference.index)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tocsin import errors
 from tocsin.algebra import nodes as alg
-from tocsin.expressions.interpret import Event, holds, offset_of
+from tocsin.expressions.interpret import Event, holds
 from tocsin.gaps import Gaps
 from tocsin.kernels.model import Integers, Mask, Rows, Source, is_flagged, reader
 from tocsin.kernels.policies.flat import Flat, groups_of
@@ -171,7 +171,7 @@ def is_final(conjunct: ex.Expression, variable: str) -> bool:
         if isinstance(node, ex.Aggregate)
         else isinstance(node, ex.Attribute)
         and node.variable == variable
-        and (node.index is ex.Edge.LAST or (offset_of(node.index) or 0) > 0)
+        and (node.index is ex.Edge.LAST or (ex.offset_of(node.index) or 0) > 0)
         for node in conjunct.walk()
     )
 

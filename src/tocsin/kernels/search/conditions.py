@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tocsin.expressions import interpret
-from tocsin.expressions.interpret import offset_of
 from tocsin.kernels.compile import Writer
 from tocsin.kernels.expressions.code import true_code
 from tocsin.kernels.expressions.folds import fold_statements
@@ -59,7 +58,7 @@ class Candidate:
 
 def is_testable_next(test: Test, variable: str) -> bool:
     """Whether a test can be made whenever an iterated variable takes an event: it has running references only."""
-    own = [offset_of(reference.index) for reference in test.references if reference.variable == variable]
+    own = [ex.offset_of(reference.index) for reference in test.references if reference.variable == variable]
     return bool(own) and None not in own and all(fold.variable != variable for fold in test.folds)
 
 
@@ -149,7 +148,7 @@ class Checks:
         for variables in classes:
             if candidate is not None and candidate.variable in variables:
                 largest = max(
-                    0, *(offset_of(r.index) or 0 for r in test.references if r.variable == candidate.variable)
+                    0, *(ex.offset_of(r.index) or 0 for r in test.references if r.variable == candidate.variable)
                 )
                 running = f"({candidate.count} + {1 - largest})"
                 if largest > 0:  # an index counts from 1, whatever is added to it (R15)
@@ -180,7 +179,7 @@ def _classes(test: Test, held: Mapping[str, Held]) -> list[list[str]]:
 
     A variable of one event that shares its index with nobody needs none: its event is the only choice.
     """
-    running = dict.fromkeys(r.variable for r in test.references if offset_of(r.index) is not None)
+    running = dict.fromkeys(r.variable for r in test.references if ex.offset_of(r.index) is not None)
     known = interpret.index_classes((*ex.references_in(test.conjunct), *test.references))
     classes = dict.fromkeys(tuple(sorted(names & running.keys())) for one in running for names in known if one in names)
     return [
@@ -188,7 +187,7 @@ def _classes(test: Test, held: Mapping[str, Held]) -> list[list[str]]:
         for variables in classes
         if len(variables) > 1
         or isinstance(held[variables[0]], Many)
-        or any(offset_of(r.index) not in (None, 0) for r in test.references if r.variable in variables)
+        or any(ex.offset_of(r.index) not in (None, 0) for r in test.references if r.variable in variables)
     ]
 
 
@@ -197,7 +196,7 @@ def _event(
 ) -> tuple[str, list[str]]:
     """The code of the index of the event a reference means, and the conditions under which there is one."""
     what = held[reference.variable]
-    offset = offset_of(reference.index)
+    offset = ex.offset_of(reference.index)
     is_candidate = candidate is not None and candidate.variable == reference.variable
     if isinstance(what, One):
         conditions = [] if what.is_sure else [f"{what.index} >= 0"]

@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.expressions.interpret import offset_of
 from tocsin.kernels.compile import Writer
 from tocsin.kernels.expressions.leaves import SlotRef, Test
 from tocsin.kernels.model import Held, Integers, Rows
@@ -312,7 +311,7 @@ def _comparison(tests: Sequence[Test]) -> tuple[str, SlotRef, SlotRef] | None:
         case [ex.Comparison(op=op, left=SlotRef() as left, right=SlotRef() as right)] if op in MIRRORED:
             if left.slot.held is not right.slot.held or left.slot.held is Held.BOOLEAN:
                 return None
-            is_later = (offset_of(left.index) or 0) > (offset_of(right.index) or 0)
+            is_later = (ex.offset_of(left.index) or 0) > (ex.offset_of(right.index) or 0)
             return (op, left, right) if is_later else (MIRRORED[op], right, left)
         case _:
             return None

@@ -13,7 +13,6 @@ from itertools import product
 from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.alternatives import Alternative, alternatives
-from tocsin.expressions.interpret import offset_of
 from tocsin.language import expressions as ex
 
 Bags = Mapping[str, tuple[str, ...]]
@@ -139,7 +138,7 @@ def _choices(references: list[ex.Attribute], bags: Bags) -> Iterator[dict[str, i
 
 def _classes(references: Collection[ex.Attribute]) -> dict[str, str]:
     """Variables with a running index → the name of the index; one letter is one index, and so is one variable (R3)."""
-    running = [reference for reference in references if offset_of(reference.index) is not None]
+    running = [reference for reference in references if ex.offset_of(reference.index) is not None]
     class_of = {f"variable {reference.variable}": f"variable {reference.variable}" for reference in running}
     for reference in running:
         if isinstance(reference.index, ex.Running):
@@ -160,7 +159,7 @@ def chosen(reference: ex.Attribute, bags: Bags, choice: Mapping[str, int]) -> st
         case ex.Edge.LAST:
             index = len(bag)
         case _:
-            index = choice.get(reference.variable, 1) + (offset_of(reference.index) or 0)
+            index = choice.get(reference.variable, 1) + (ex.offset_of(reference.index) or 0)
     return bag[index - 1] if 1 <= index <= len(bag) else None
 
 
