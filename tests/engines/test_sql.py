@@ -376,3 +376,8 @@ def test_a_query_finds_the_same_under_every_setting(strategy: str, light: SparkS
             found.append(sorted(map(repr, tocsin.pattern(text).match(timed, strategy=strategy).collect())))
     assert found[0]
     assert all(one == found[0] for one in found)
+
+
+def test_a_function_that_spark_does_not_have_is_no_function_here() -> None:
+    assert not hasattr(F, "pytest_plugins")
+    assert F.try_add(F.col("a"), 1).text == "try_add(`a`, 1)"

@@ -7,6 +7,8 @@ from contextvars import ContextVar
 from functools import partial
 from itertools import chain
 
+from pyspark.sql import functions as spark_functions
+
 from tocsin.engines.spark.sql.column import Case, Column, Operand, Plain, bigint_literal, identifier, literal, operand
 
 # --- values ---------------------------------------------------------------------------------------
@@ -50,7 +52,7 @@ def _call(name: str, *arguments: Operand) -> Column:
 
 def __getattr__(name: str) -> Callable[..., Column]:
     """Spark's function of this name, unless this module defines it in a form of its own: `F.coalesce(a, b)`."""
-    if name.startswith("_"):
+    if name.startswith("_") or not hasattr(spark_functions, name):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return partial(_call, name)
 
