@@ -100,7 +100,7 @@ def made_again(held: Made) -> Made:
 def test_hashes_are_those_of_the_events_that_were_made() -> None:
     found = matches(made(4, 2))
     assert found.made is not None
-    of_made = MadeDigests(TABLE, LAYOUT).of(found.made)
+    of_made = MadeDigests(lambda name: TABLE.column(name).to_numpy(), LAYOUT).of(found.made)
     assert of_made[0].tolist() == [reference_digest(1, [""], {"n": 4, "x": 2}), 8]
     assert of_made[1].tolist() == [reference_digest(2, [""], {"n": 4, "x": 2}), 0]
     own = (array(1, 2, 3), array(4, 5, 6))
@@ -115,9 +115,9 @@ def test_matches_that_were_made_of_equal_rows_or_begin_with_them_are_numbered() 
     first, second = array(7, 7), array(8, 8)
     equal = (array(1, 1, 3), array(4, 4, 6))
     of_made = Matches(array(0, 0), array(5, 5), {"one": array(3, 4)}, made=replace(made(1, 1), rows=array(0, 1)))
-    assert Identity(equal).ordinals(of_made, first, second).tolist() == [0, 1]
+    assert Identity(equal, array(1, 1, 1)).ordinals(of_made, first, second).tolist() == [0, 1]
     hiding = Matches(array(0, 0), array(5, 5), {"one": array(2, 2)}, edges=(array(0, 1), array(2, 2)))
-    assert Identity(equal).ordinals(hiding, first, second).tolist() == [0, 1]
+    assert Identity(equal, array(1, 1, 1)).ordinals(hiding, first, second).tolist() == [0, 1]
     assert match_hashes(hiding, (array(1, 2, 3), array(4, 5, 6)))[0].tolist() != first.tolist()
 
 
@@ -150,6 +150,37 @@ def test_digests_of_arrays_are_those_of_their_values(values: list[float], nulls:
     masked = np.ma.MaskedArray(values, given_nulls)
     plain = [None if is_null else value for value, is_null in zip(values, given_nulls, strict=True)]
     assert digests(1, [""], {"x": masked}, len(values)).tolist() == digests(1, [""], {"x": plain}, len(values)).tolist()
+
+
+DTYPES: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
+    (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
+    (pa.int16(), st.integers(-(2**15), 2**15 - 1)),
+    (pa.float64(), st.floats(allow_nan=False)),
+    (pa.float32(), st.floats(allow_nan=False, width=32)),
+    (pa.bool_(), st.booleans()),
+    (pa.string(), st.text(max_size=70)),
+    (pa.large_string(), st.text(max_size=9)),
+    (pa.decimal128(9, 2), st.decimals(-9999, 9999, places=2)),
+    (pa.date32(), st.dates()),
+    (pa.timestamp("us"), st.datetimes()),
+    (pa.timestamp("us", "Asia/Tokyo"), st.datetimes(dt.datetime(2, 1, 1), timezones=st.just(dt.UTC))),
+    (pa.duration("us"), st.timedeltas(dt.timedelta(-9), dt.timedelta(9))),
+    (pa.binary(), st.binary(max_size=5)),
+    (pa.list_(pa.int64()), st.lists(st.integers(0, 9), max_size=3)),
+    (pa.struct({"a": pa.string(), "b": pa.int64()}), st.fixed_dictionaries({"a": st.text(max_size=3), "b": st.none()})),
+    (pa.null(), st.none()),
+]
+
+
+@given(st.data(), st.sampled_from([1, 2]), st.integers(0, 2))
+def test_digests_of_arrow_columns_are_those_of_the_reference(data: st.DataObject, salt: int, cut: int) -> None:
+    chosen = data.draw(st.lists(st.sampled_from(DTYPES), min_size=1, max_size=4))
+    size = data.draw(st.integers(cut, 5))
+    values = [data.draw(st.lists(st.none() | one, min_size=size, max_size=size)) for _, one in chosen]
+    arrays = [pa.array(column, dtype).slice(cut) for column, (dtype, _) in zip(values, chosen, strict=True)]
+    columns = {f"c{number}": array for number, array in enumerate(arrays)}
+    expected = [reference_digest(salt, ["A"], row) for row in pa.table(columns).to_pylist()]
+    assert digests(salt, ["A"], columns, size - cut).tolist() == expected
 
 
 def test_a_wide_event_has_several_words_of_nulls() -> None:

@@ -138,8 +138,8 @@ def task_of(query: alg.Query, rows: Streams) -> tuple[Kernel, Rows]:
     events = events_of(named, {kind: pa.Table.from_pylist(own, SCHEMA) for kind, own in rows.items()}, "ts", "")
     bound = bind(query, {group.type or "": types_in(group.table.schema) for group in events if group.type in named})
     made = kernel(bound)
-    manifest, table = ship([Reader(made, {})], events, named=named)
-    return made, rows_of_table(table, made, manifest.layouts[0], None)
+    shipped = ship([Reader(made, {})], events, named=named)
+    return made, rows_of_table(shipped.table, made, shipped.manifest.layouts[0], None)
 
 
 def listed(made: Kernel, rows: Rows, windows: Windows | None = None) -> list[Any]:

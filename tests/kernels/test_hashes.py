@@ -18,6 +18,7 @@ from tocsin.kernels.model import Bag, Matches
 from tocsin.reference.identity import hash_fields
 
 LONGS = st.integers(-(2**63), 2**63 - 1)
+TIMES = np.array([1, 1, 1])
 EDGES = [0, 1, -1, 2**63 - 1, -(2**63), 42]
 
 
@@ -87,7 +88,7 @@ def test_equal_matches_are_numbered_whatever_the_cut(
     found, digests = drawn
     # A match that holds no row with a twin comes once; the drawn ones may repeat, so that every row gets a twin.
     twice = (np.concatenate([digests[0]] * 2), np.concatenate([digests[1]] * 2))
-    numbering = hashes.Identity(twice)
+    numbering = hashes.Identity(twice, np.zeros(len(twice[0]), np.int64))
     numbers: list[int] = []
     pairs: list[tuple[int, int]] = []
     for part in (_part(found, 0, min(cut, len(found))), _part(found, min(cut, len(found)), len(found))):
@@ -127,19 +128,50 @@ def test_only_rows_that_can_meet_are_twins() -> None:
     rows = array([0, 1, 2, 0])
     found = Matches(array([1] * 4), array([1] * 4), {"a": rows})
     first, second = hashes.match_hashes(found, digests)
-    assert hashes.Identity(digests).ordinals(found, first, second).tolist() == [0, 1, 0, 2]
-    assert hashes.Identity(digests, array([1, 2, 2]), None).ordinals(found, first, second).tolist() == [0, 0, 0, 0]
+    assert hashes.Identity(digests, TIMES).ordinals(found, first, second).tolist() == [0, 1, 0, 2]
+    assert hashes.Identity(digests, TIMES, array([1, 2, 2]), None).ordinals(found, first, second).tolist() == [
+        0,
+        0,
+        0,
+        0,
+    ]
+
+
+class Asked:
+    """Digests that note the rows they are asked for."""
+
+    def __init__(self, digests: NDArray[np.int64]) -> None:
+        self.digests = digests
+        self.rows: set[int] = set()
+
+    def __getitem__(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        self.rows |= set(rows.tolist())
+        return self.digests[rows]
+
+
+FEW = st.integers(0, 3)
+
+
+@given(st.lists(st.tuples(FEW, FEW, FEW, FEW), max_size=12))
+def test_twins_are_equal_in_all_columns_and_few_digests_are_asked_for(rows: list[tuple[int, int, int, int]]) -> None:
+    time, group, first, second = (array([row[place] for row in rows]) for place in range(4))
+    asked = Asked(first), Asked(second)
+    found = hashes.twins([time, group], asked)
+    expected = [rows.count(row) > 1 for row in rows]
+    assert (found is None and not any(expected)) or (found is not None and found.tolist() == expected)
+    keys = [row[:2] for row in rows]
+    assert asked[0].rows | asked[1].rows <= {place for place, key in enumerate(keys) if keys.count(key) > 1}
 
 
 def test_matches_that_come_in_parts_get_the_ids_of_those_that_come_at_once() -> None:
     digests = (array([5, 5, 6]), array([7, 7, 8]))
     found = Matches(array([1] * 3), array([1] * 3), {"a": array([0, 1, 2])})
-    at_once = [half.tolist() for half in hashes.Identity(digests)(found)]
-    identify = hashes.Identity(digests)
+    at_once = [half.tolist() for half in hashes.Identity(digests, TIMES)(found)]
+    identify = hashes.Identity(digests, TIMES)
     parts = [[half.tolist() for half in identify(part)] for part in (_part(found, 0, 1), _part(found, 1, 3))]
     assert [[*one, *other] for one, other in zip(*parts, strict=True)] == at_once
     assert len(set(at_once[0])) == 3
-    assert len(set(hashes.Identity(digests, has_id=True)(found)[0].tolist())) == 2
+    assert len(set(hashes.Identity(digests, TIMES, has_id=True)(found)[0].tolist())) == 2
 
 
 def test_numpy_and_spark_compute_the_same_ids(spark: SparkSession) -> None:
@@ -167,6 +199,6 @@ def test_numpy_and_spark_compute_the_same_ids(spark: SparkSession) -> None:
     frame = spark.createDataFrame(rows, schema)
     hashed = select(frame, *identity.hashes(F.col("s"), F.col("e"), events))
     by_spark = sorted(row[0] for row in select(identity.numbered(hashed), identity.match_id()).collect())
-    first, second = hashes.Identity(digests)(found)
+    first, second = hashes.Identity(digests, np.arange(50))(found)
     both = zip(first.tolist(), second.tolist(), strict=True)
     assert sorted(f"{one & (2**64 - 1):016x}{other & (2**64 - 1):016x}" for one, other in both) == by_spark

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from tests.streaming.support import LAST, OPENED, PLAN
+from tests.streaming.support import LAST, OPENED, PLAN, with_digests_of
 
 import tocsin
 from tocsin.analysis.attributes import attributes_by_variable
@@ -53,7 +53,8 @@ class LiveProgram:
         events = [
             Events(name, table.select(schemas[name].names).cast(schemas[name]), "ts") for name, table in given.items()
         ]
-        manifest, self.table = ship(readers, events, named=schemas, sources=plan.sources)
+        shipped = ship(readers, events, named=schemas, sources=plan.sources)
+        manifest, self.table = shipped.manifest, with_digests_of(shipped)
         layouts = manifest.layouts
         places = [tuple(range(len(layout.gathered))) for layout in layouts]
         result = None if template is None else run.events(template).schema

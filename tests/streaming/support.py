@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,7 +20,7 @@ from tocsin.analysis.temporal import network
 from tocsin.engines.stream.shard_rules import LiveRule, alone, live_rule
 from tocsin.engines.stream.step import Step
 from tocsin.engines.stream.store import RowRetention, RowStore, State
-from tocsin.engines.worker.arrow_scan import Events, ship
+from tocsin.engines.worker.arrow_scan import Events, Shipped, ship
 from tocsin.engines.worker.arrow_types import types_in
 from tocsin.engines.worker.compacted import named
 from tocsin.engines.worker.results import Result, answered, grouped
@@ -39,6 +40,15 @@ from tocsin.plan.strategies import AGGREGATE, KERNEL, TREND
 LAST = 2**62
 PLAN = "plan"
 OPENED: list[Callable[[State, RowRetention], Any]] = [RowStore]  # the store that steps run on is the last of these
+
+
+def with_digests_of(shipped: Shipped) -> pa.Table:
+    """The rows with all digests, as Spark ships them."""
+    every = np.arange(shipped.table.num_rows)
+    table = shipped.table
+    for name, digest in shipped.digests.items():
+        table = table.append_column(name, pa.array(digest[every]))
+    return table
 
 
 class Live:
@@ -87,8 +97,9 @@ class Live:
                 self.needs = {name: self.needs.get(name, ()) for name in query.variables}
         with_digests = not query.over_all_matches and not compacting
         reader = Reader(self.kernel, self.needs, ties=tuple(ties), with_digests=with_digests)
-        manifest, self.table = ship([reader], events, named=named)
-        (layout,) = manifest.layouts
+        shipped = ship([reader], events, named=named)
+        self.table = with_digests_of(shipped)
+        (layout,) = shipped.manifest.layouts
         due = due_of(self.kernel, distances, eager=eager and not compacting, counts=self.trend is not None)
         rule = live_rule(self.kernel, layout, due)
         if self.trend is not None:

@@ -27,7 +27,7 @@ from tocsin.acer.events import events_of, order_of
 from tocsin.acer.functions import shown, values_of_row
 from tocsin.acer.model import Arrival, Key, Result
 from tocsin.analysis.names import RESERVED_PREFIX
-from tocsin.engines.worker.arrow_scan import as_sorted
+from tocsin.engines.worker.event_order import as_sorted
 from tocsin.plan.manifest import column
 
 TIME, BLOCK = "__tocsin_time", "__tocsin_block"

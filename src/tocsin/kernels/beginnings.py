@@ -15,7 +15,7 @@ import numpy as np
 from tocsin.algebra import nodes as alg
 from tocsin.errors import unknown_node
 from tocsin.kernels.conditions import Conditions
-from tocsin.kernels.hashes import Digests, match_hashes, row_digests
+from tocsin.kernels.hashes import Hashes, match_hashes, row_digests
 from tocsin.kernels.matches import take
 from tocsin.kernels.model import Bag, Integers, Mask, Matches, differs
 from tocsin.kernels.search.guards import Closed, spoken_of
@@ -110,7 +110,7 @@ def with_timeouts(query: alg.Query, whole: Iterable[Matches], find: Find, rows: 
     names = [alg.variables_of(part) for part in parts]
     digests = row_digests(rows)
 
-    def bindings(matches: Matches, size: int) -> Digests:
+    def bindings(matches: Matches, size: int) -> Hashes:
         """Two numbers that tell which rows the variables of the first parts hold."""
         events = {name: matches.events[name] for part in names[:size] for name in part}
         # The interval follows from these, and is another for the longer match.
@@ -147,7 +147,7 @@ def _completed(matches: Matches, query: alg.Query, number: int) -> Matches:
 class _Seen:
     """Pairs of numbers that were seen, to be asked for others."""
 
-    def __init__(self, parts: Sequence[Digests]) -> None:
+    def __init__(self, parts: Sequence[Hashes]) -> None:
         nothing = np.empty(0, np.int64)
         first = np.concatenate([nothing, *(one for one, _ in parts)])
         second = np.concatenate([nothing, *(other for _, other in parts)])

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import cache, reduce
+from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,98 +19,115 @@ from numpy.typing import NDArray
 from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches, differs, starts_of_runs
 
 Words = NDArray[np.uint64]
+Bytes = NDArray[np.uint8]
 
-BITS = (1 << 64) - 1
 SEED = 42
-P1, P2, P3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
-P4, P5 = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
-U1, U2, U3, U4, U5 = (np.uint64(prime) for prime in (P1, P2, P3, P4, P5))
-EIGHT = np.uint64(8)
+U1, U2, U3 = np.uint64(0x9E3779B185EBCA87), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(0x165667B19E3779F9)
+U4, U5 = np.uint64(0x85EBCA77C2B2AE63), np.uint64(0x27D4EB2F165667C5)
+MIXING = 0x5851F42D4C957F2D  # odd, so that few different keys look alike
+ZERO, EIGHT = np.zeros(1, np.uint64), np.uint64(8)
+BLOCK_BYTES = 1 << 20  # of texts that are hashed at once
 
 
 # --- XXH64 ----------------------------------------------------------------------------------------
 
+# Arrays wrap around as the algorithm wants; only NumPy's scalars would warn.
+
 
 def chain(seeds: Words, values: Integers) -> Words:
     """The hashes of one more value each."""
-    # Arrays wrap around as the algorithm wants; only NumPy's scalars would warn.
-    mixed = _rotated(values.view(np.uint64) * U2, 31) * U1
-    found = _rotated((seeds + U5 + EIGHT) ^ mixed, 27) * U1 + U4
-    found = (found ^ (found >> np.uint64(33))) * U2
-    found = (found ^ (found >> np.uint64(29))) * U3
-    return found ^ (found >> np.uint64(32))
+    return _avalanche(_with_word(seeds + U5 + EIGHT, values.view(np.uint64)))
 
 
-def chain_texts(seeds: Words, texts: Sequence[str]) -> Words:
-    """The hashes of one more text each, one by one."""
-    found = (_xxh64(text.encode(), seed) for seed, text in zip(seeds.tolist(), texts, strict=True))
-    return np.fromiter(found, np.uint64, len(texts))
+def chain_texts(seeds: Words, begins: Integers, ends: Integers, data: Bytes) -> Words:
+    """The hashes of one more text each, given as places in UTF-8 data."""
+    found = np.empty(len(seeds), np.uint64)
+    sizes = ends - begins
+    order = np.argsort(sizes, kind="stable")
+    edges = np.flatnonzero(np.diff(sizes[order], prepend=-1, append=-1))
+    for first, last in pairwise(edges.tolist()):
+        size = int(sizes[order[first]])
+        block = max(BLOCK_BYTES // max(size, 1), 1)
+        for at in range(first, last, block):
+            some = order[at : min(at + block, last)]
+            found[some] = _of_texts(seeds[some], data[begins[some][:, None] + np.arange(size)])
+    return found
+
+
+def _of_texts(seeds: Words, texts: Bytes) -> Words:
+    """XXH64 of texts of one length, one in each row, as published."""
+    size = texts.shape[1]
+    words = np.ascontiguousarray(texts[:, : size // 8 * 8]).view(np.uint64)
+    stripes = size // 32 * 4
+    if stripes:
+        lanes = [seeds + U1 + U2, seeds + U2, seeds, seeds - U1]
+        for number in range(stripes):
+            lanes[number % 4] = _mixed(lanes[number % 4], words[:, number])
+        found = sum((_rotated(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)), ZERO)
+        for lane in lanes:
+            found = (found ^ _mixed(ZERO, lane)) * U1 + U4
+    else:
+        found = seeds + U5
+    found = found + np.uint64(size)
+    for number in range(stripes, size // 8):
+        found = _with_word(found, words[:, number])
+    at = size // 8 * 8
+    if at + 4 <= size:
+        half = np.ascontiguousarray(texts[:, at : at + 4]).view(np.uint32)[:, 0].astype(np.uint64)
+        found = _rotated(found ^ half * U1, 23) * U2 + U3
+        at += 4
+    for place in range(at, size):
+        found = _rotated(found ^ texts[:, place].astype(np.uint64) * U5, 11) * U1
+    return _avalanche(found)
 
 
 def _rotated(words: Words, bits: int) -> Words:
     return (words << np.uint64(bits)) | (words >> np.uint64(64 - bits))
 
 
+def _mixed(lanes: Words, words: Words) -> Words:
+    return _rotated(lanes + words * U2, 31) * U1
+
+
+def _with_word(found: Words, words: Words) -> Words:
+    return _rotated(found ^ _mixed(ZERO, words), 27) * U1 + U4
+
+
+def _avalanche(found: Words) -> Words:
+    found = (found ^ (found >> np.uint64(33))) * U2
+    found = (found ^ (found >> np.uint64(29))) * U3
+    return found ^ (found >> np.uint64(32))
+
+
+@cache
 def constant(*values: int | str) -> int:
     """The hash of constants, as the unsigned seed of what follows them."""
-    return reduce(
-        lambda seed, value: _xxh64(
-            value.encode() if isinstance(value, str) else (value & BITS).to_bytes(8, "little"), seed
-        ),
-        values,
-        SEED,
-    )
-
-
-def _xxh64(data: bytes, seed: int) -> int:
-    """XXH64 of a text, as published; the arrays above have numbers only."""
-    size, at = len(data), 0
-    if size >= 32:
-        lanes = [seed + P1 + P2, seed + P2, seed, seed - P1]
-        for at in range(0, size - 31, 32):
-            for lane in range(4):
-                lanes[lane] = _mixed(lanes[lane], _word(data, at + 8 * lane, 8))
-        at += 32
-        found = sum(_turned(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True))
-        for lane_value in lanes:
-            found = (found ^ _mixed(0, lane_value)) * P1 + P4 & BITS
-    else:
-        found = seed + P5
-    found = found + size & BITS
-    while at + 8 <= size:
-        found = _turned(found ^ _mixed(0, _word(data, at, 8)), 27) * P1 + P4 & BITS
-        at += 8
-    if at + 4 <= size:
-        found = _turned(found ^ _word(data, at, 4) * P1 & BITS, 23) * P2 + P3 & BITS
-        at += 4
-    for byte in data[at:]:
-        found = _turned(found ^ byte * P5 & BITS, 11) * P1 & BITS
-    found = (found ^ found >> 33) * P2 & BITS
-    found = (found ^ found >> 29) * P3 & BITS
-    return found ^ found >> 32
-
-
-def _word(data: bytes, at: int, size: int) -> int:
-    return int.from_bytes(data[at : at + size], "little")
-
-
-def _turned(value: int, bits: int) -> int:
-    value &= BITS
-    return (value << bits | value >> (64 - bits)) & BITS
-
-
-def _mixed(lane: int, word: int) -> int:
-    return _turned(lane + word * P2, 31) * P1 & BITS
+    found = np.array([SEED], np.uint64)
+    for value in values:
+        if isinstance(value, int):
+            found = chain(found, np.array([value], np.int64))
+        else:
+            text = np.frombuffer(value.encode(), np.uint8)
+            found = _of_texts(found, text[None, :])
+    return int(found[0])
 
 
 # --- matches --------------------------------------------------------------------------------------
 
 
-Digests = tuple[Integers, Integers]
+class Gatherable(Protocol):
+    """Numbers of rows: an array, or what computes them when they are asked for."""
+
+    def __getitem__(self, rows: Integers, /) -> Integers:
+        """The numbers of some rows."""
+
+
+Digests = tuple[Gatherable, Gatherable]
+Hashes = tuple[Integers, Integers]
 Gather = Callable[[Integers], Integers]
 
 
-def match_hashes(matches: Matches, digests: Digests, made: Digests | None = None) -> Digests:
+def match_hashes(matches: Matches, digests: Digests, made: Hashes | None = None) -> Hashes:
     """h1 and h2 of matches, from the digests of the rows that their events are; all variables must be in `events`.
 
     `made` are the digests of the values of the events that were made.
@@ -121,13 +140,13 @@ def match_hashes(matches: Matches, digests: Digests, made: Digests | None = None
     return first, second
 
 
-def row_digests(rows: int) -> Digests:
+def row_digests(rows: int) -> Hashes:
     """Digests that depend on the number of a row alone, for comparisons within one task."""
     first, second = (chain(np.full(rows, constant(salt), np.uint64), np.arange(rows)).view(np.int64) for salt in (1, 2))
     return first, second
 
 
-def _gather(digests: Integers, of_made: Integers | None, made: Made | None) -> Gather:
+def _gather(digests: Gatherable, of_made: Integers | None, made: Made | None) -> Gather:
     """From events to their digests."""
     if made is None or of_made is None:
         return lambda rows: digests[rows]
@@ -204,16 +223,29 @@ def ordinals(first: Integers, second: Integers) -> Integers:
     return numbers
 
 
-def twins(columns: list[Integers]) -> Mask | None:
-    """Which rows are equal to another; None when no row is."""
+def twins(keys: Sequence[Integers], digests: Digests) -> Mask | None:
+    """Which rows are equal to another in all columns; None when no row is.
+
+    Digests are looked at only where all keys are equal, so that they may be computed when they are asked for.
+    """
+    mixed = reduce(lambda found, key: found * MIXING + key, keys[1:], keys[0])
+    if (mixed[1:] > mixed[:-1]).all():
+        return None
+    ordered = np.sort(mixed)
+    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
+    if not len(repeated):
+        return None
+    places = np.minimum(np.searchsorted(repeated, mixed), len(repeated) - 1)
+    rows = np.flatnonzero(repeated[places] == mixed)
+    columns = [*(key[rows] for key in keys), *(digest[rows] for digest in digests)]
     order = np.lexsort(columns)
     starts = differs(*(column[order] for column in columns))
     if starts.all():
         return None
     alone = starts & np.append(starts[1:], True)
-    twins = np.empty(len(order), np.bool_)
-    twins[order] = ~alone
-    return twins
+    found = np.zeros(len(mixed), np.bool_)
+    found[rows[order]] = ~alone
+    return found
 
 
 def holds_any(matches: Matches, marked: Mask) -> Mask:
@@ -240,13 +272,13 @@ class Identity:
     def __init__(
         self,
         digests: Digests,
+        times: Integers,
         *groups: Integers | None,
         has_id: bool = False,
-        made: Callable[[Made], Digests] | None = None,
+        made: Callable[[Made], Hashes] | None = None,
     ) -> None:
         self.digests, self.made = digests, made
-        columns = [column for column in (*digests, *groups) if column is not None]
-        self._has_twin = None if has_id else twins(columns)
+        self._has_twin = None if has_id else twins([times, *(each for each in groups if each is not None)], digests)
         self._seen: Counter[tuple[int, int]] = Counter()
 
     @property

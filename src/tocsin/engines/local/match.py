@@ -83,13 +83,12 @@ def run(plan: Plan, events: Sequence[Events]) -> pa.Table:
     needs = brought(search, _needs(bound, query))
     if query.over_all_matches:
         needs = {name: needs.get(name, ()) for name in query.variables}
-    manifest, table = ship([Reader(search, needs, id, ties)], events, named=named)
-    (layout,) = manifest.layouts
+    shipped = ship([Reader(search, needs, id, ties)], events, named=named)
+    (layout,) = shipped.manifest.layouts
     asked = search.aggregates
-    task = task_of(
-        Member(search, layout, id is not None), most=options.max_matches_per_start, memory=options.task_bytes
-    )
-    found = _found(task, table, _schema(table, layout, asked.values(), with_timeouts=query.timeouts))
+    member = Member(search, layout, id is not None, computed=shipped.digests)
+    task = task_of(member, most=options.max_matches_per_start, memory=options.task_bytes)
+    found = _found(task, shipped.table, _schema(shipped.table, layout, asked.values(), with_timeouts=query.timeouts))
     places = {one.name: (place, needs[one.name]) for place, one in enumerate(layout.gathered)}
     result = Result(bound, found, places, tuple(asked))
     return result.over_all(clock) if query.over_all_matches else result.table(clock)
@@ -119,12 +118,13 @@ def run_shared(rules: Sequence[RulePlan], events: Sequence[Events]) -> dict[str,
     needs = [_needs(one.plan.rule.bound, one.plan.query) for one in rules]
     ids = [one.plan.options.id for one in rules]
     readers = [Reader(search, own, id) for search, own, id in zip(kernels, needs, ids, strict=True)]
-    manifest, table = ship(readers, events, named=[one.type for one in events if one.type is not None], sources=sources)
+    shipped = ship(readers, events, named=[one.type for one in events if one.type is not None], sources=sources)
+    layouts, table = shipped.manifest.layouts, shipped.table
     held: list[pa.DataType] = []
-    places = [placed(Gatherer(table, layout).types(), held) for layout in manifest.layouts]
+    places = [placed(Gatherer(table, layout).types(), held) for layout in layouts]
     members = [
-        Member(search, layout, id is not None, number, own)
-        for number, (search, layout, id, own) in enumerate(zip(kernels, manifest.layouts, ids, places, strict=True))
+        Member(search, layout, id is not None, number, own, shipped.digests)
+        for number, (search, layout, id, own) in enumerate(zip(kernels, layouts, ids, places, strict=True))
     ]
     groups = search_groups(sources, kernels, members, [None] * len(members))
     found = _found(Task(groups, options.max_matches_per_start, options.task_bytes), table, schema_of(held))
@@ -150,8 +150,9 @@ def rows_over_all(trend: Trend, events: Sequence[Events], ties: Sequence[str]) -
     """The window if there are windows, and the values of RETURN, for every group or for all."""
     needs = needs_of(keys_of(trend.kernel.query, trend.machine))
     reader = Reader(trend.kernel, needs, ties=tuple(ties), with_digests=False)
-    manifest, table = ship([reader], events, named=alg.event_types(trend.kernel.query.pattern))
-    (layout,) = manifest.layouts
+    shipped = ship([reader], events, named=alg.event_types(trend.kernel.query.pattern))
+    (layout,) = shipped.manifest.layouts
+    table = shipped.table
     counted = list(task_of(counting_member(trend, layout)).run(table)) if table.num_rows else []
     return answered(trend, pa.Table.from_batches(counted) if counted else None)
 

@@ -165,7 +165,7 @@ class Inside(Member):
         """Which rows may be in equal matches; None: no match needs a number."""
         if not self.layout.digests or self.has_id:
             return None
-        own = twins([column for column in (*self.digests(table), rows.partition) if column is not None])
+        own = twins([key for key in (rows.ts, rows.partition) if key is not None], self.digests(table))
         return is_edge if own is None else is_edge | own
 
 

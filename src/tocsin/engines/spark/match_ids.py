@@ -42,8 +42,8 @@ from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import with_columns
 from tocsin.engines.spark.typed_columns import Kind, value_of
-from tocsin.engines.worker.arrow_scan import end_of
 from tocsin.engines.worker.digests import NULLS_PER_WORD
+from tocsin.engines.worker.event_order import end_of
 
 FIRST_DIGEST, SECOND_DIGEST = "__tocsin_digest1", "__tocsin_digest2"
 FIRST_HASH, SECOND_HASH = "__tocsin_hash1", "__tocsin_hash2"

@@ -10,5 +10,7 @@ summaries     totals and compact rows in place of matches
 results       RETURN, HAVING and GROUP BY in this process
 compacted     which queries have compact rows, and how one is enumerated
 arrow_scan    Arrow tables → one table with the rows of a manifest
+vectors       expressions over one event, evaluated on columns
+event_order   the order of events as Python values
 arrow_types   the types of Arrow and those of the analysis; columns in other types, and under other names
 """

@@ -1,17 +1,19 @@
 """Arrow tables → one table with the rows of a manifest, in this process.
 
-Conditions on one event and the values that conditions between events use are evaluated row by row in Python: this is
-for samples, tests, small files, and the events that rules emit on streams.
+Input    the events of every type as Arrow tables; a manifest, or the readers of one
+Output   the rows of the manifest; digests of events are computed when matches ask for them
+
+Conditions on one event and the values that conditions between events use are evaluated on columns where `vectors`
+covers them, and otherwise row by row in Python. Only columns that something reads are touched.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-import json
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import reduce
+from operator import or_
 from typing import Any, assert_never
 
 import numpy as np
@@ -22,17 +24,26 @@ from tocsin import errors
 from tocsin.analysis.types import DataType
 from tocsin.engines.worker.arrow_types import completed, schemas_of, to_arrow
 from tocsin.engines.worker.digests import digests
+from tocsin.engines.worker.event_order import as_json, as_sorted, text_of
+from tocsin.engines.worker.vectors import column_of
 from tocsin.expressions import interpret
-from tocsin.expressions.objects import microseconds
 from tocsin.kernels.expressions.slots import slot_values
-from tocsin.kernels.model import WORD_BITS, Held, Integers, Source
+from tocsin.kernels.model import WORD_BITS, Held, Integers, Mask, Source
 from tocsin.kernels.reach import Search
+from tocsin.language import expressions as ex
 from tocsin.plan import manifest as names
 from tocsin.plan.choose_columns import manifest_of
 from tocsin.plan.manifest import Digest, Manifest, Reader, Tie, TrimmedDigest, Value
 
 Row = Mapping[str, Any]
 HELD = {Held.INTEGER: pa.int64(), Held.FLOAT: pa.float64(), Held.BOOLEAN: pa.bool_()}
+# The types of columns that hold such values already.
+COLUMNS_OF: Mapping[Held, tuple[Callable[[pa.DataType], bool], ...]] = {
+    Held.INTEGER: (pa.types.is_integer, pa.types.is_boolean),
+    Held.FLOAT: (pa.types.is_floating, pa.types.is_integer),
+    Held.BOOLEAN: (pa.types.is_boolean,),
+    Held.RANK: (pa.types.is_string, pa.types.is_large_string),
+}
 
 
 @dataclass(frozen=True)
@@ -44,13 +55,22 @@ class Events:
     time: str
 
 
+@dataclass(frozen=True)
+class Shipped:
+    """The events that can take part, as rows, and what their columns mean."""
+
+    manifest: Manifest
+    table: pa.Table
+    digests: Mapping[str, Digests]  # the columns that are computed for the rows of matches only
+
+
 def ship(
     readers: Sequence[Reader[Search]],
     events: Sequence[Events],
     *,
     named: Iterable[str],
     sources: Sequence[Source] | None = None,
-) -> tuple[Manifest, pa.Table]:
+) -> Shipped:
     """One table of the events that can take part, and what its columns mean to each reader.
 
     `named` are the event types that patterns name; `sources` are given where several searches share rows.
@@ -64,29 +84,46 @@ def ship(
         numbers_ties=True,
     )
     manifest = manifest_of(readers, known, to_arrow, sources=sources, packs_key=False)
-    return manifest, scan(manifest, events)
+    scanned = _Scan(manifest, events, None)
+    digests = {
+        name: Digests(content, scanned.groups)
+        for name, content in manifest.columns.items()
+        if isinstance(content, Digest | TrimmedDigest)
+    }
+    return Shipped(manifest, scanned.table(without=digests), digests)
 
 
-def scan(manifest: Manifest, events: Sequence[Events], schema: pa.Schema | None = None) -> pa.Table:
-    """The rows of a manifest; with a `schema`, in its columns and types, NULL where the manifest has none."""
-    return _Scan(manifest, events, schema).table()
+def scan(manifest: Manifest, events: Sequence[Events], schema: pa.Schema) -> pa.Table:
+    """The rows of a manifest in the columns and types of a schema, NULL where the manifest has none."""
+    return completed(_Scan(manifest, events, schema).table(), schema, safe=False)
 
 
-@dataclass(frozen=True)
+# --- the events of one type -----------------------------------------------------------------------
+
+
 class _Group:
-    """The events of one type that can take part: as columns, as rows, and their flags."""
+    """The events of one type that can take part; a column is filtered when it is asked for."""
 
-    type: str | None
-    time: str
-    columns: Mapping[str, pa.ChunkedArray]  # of a table they would be listed anew for each column
-    rows: Sequence[Row]
-    flags: Sequence[int]
+    def __init__(self, events: Events, flags: Mapping[int, Mask], kept: Mask) -> None:
+        self.type, self.time = events.type, events.time
+        self.size = int(np.count_nonzero(kept))
+        self.flags = {bit: marked[kept] for bit, marked in flags.items()}  # by bit, which events have it
+        self.table, self._kept = events.table, pa.array(kept)
+        self.names = dict.fromkeys(events.table.column_names)
+        self._columns: dict[str, pa.ChunkedArray] = {}
+
+    def values(self, attribute: str) -> pa.ChunkedArray:
+        """An attribute as it is."""
+        if attribute not in self._columns:
+            column = self.table.column(attribute)
+            self._columns[attribute] = column if self.size == len(column) else column.filter(self._kept)
+        return self._columns[attribute]
 
     def column(self, attribute: str, dtype: pa.DataType) -> pa.Array:
         """An attribute in a type, times as integers in microseconds; NULL where there is none."""
-        if attribute not in self.columns or not self.rows:  # a type that nobody reads may be any
-            return pa.nulls(len(self.rows), dtype)
-        column = self.columns[attribute].combine_chunks()
+        if attribute not in self.names or not self.size:  # a type that nobody reads may be any
+            return pa.nulls(self.size, dtype)
+        column = self.values(attribute).combine_chunks()
         if pa.types.is_date(column.type) and pa.types.is_integer(dtype):
             column = column.cast(pa.timestamp("us"))
         return column if column.type == dtype else column.cast(dtype, safe=False)
@@ -95,20 +132,69 @@ class _Group:
         """The times in microseconds."""
         return self.column(self.time, pa.int64())
 
-    def digests(self, content: Digest | TrimmedDigest) -> Integers:
-        """A digest of every event, as `tocsin.engines.spark.match_ids` defines it."""
-        size = len(self.rows)
+    def rows(self, expressions: Sequence[ex.Expression] | None = None) -> Sequence[Row]:
+        """The events as Python values: with the attributes that expressions read, or with all."""
+        attributes = self.names if expressions is None else _read_by(expressions, self.names)
+        return _as_rows({name: self.values(name) for name in attributes}, self.size)
+
+    def value(self, expression: ex.Expression, held: Held) -> pa.Array | None:
+        """A value of every event as a kernel holds it; None where Python must compute it."""
+        columns = {name: self.values(name) for name in _read_by([expression], self.names)}
+        found = column_of(expression, lambda node: columns.get(node.path[0]), self.size)
+        wanted = pa.string() if held is Held.RANK else HELD[held]
+        if found is None or not any(holds(found.type) for holds in COLUMNS_OF[held]):
+            return None
+        return found.cast(wanted).combine_chunks()
+
+    def digests(self, content: Digest | TrimmedDigest, rows: Integers) -> Integers:
+        """A digest of some events, as `tocsin.engines.spark.match_ids` defines it."""
         if content.types is not None and self.type not in content.types:
-            return np.zeros(size, np.int64)
-        attributes: Sequence[str] = list(self.columns)
+            return np.zeros(len(rows), np.int64)
+        attributes: Collection[str] = self.names
         if isinstance(content, TrimmedDigest):
             attributes = content.attributes
         elif content.id is not None and content.id in attributes:
             attributes = [content.id]
         kept = content.kept if isinstance(content, TrimmedDigest) else attributes
-        nothing = [None] * size
-        columns = {name: [row.get(name) for row in self.rows] if name in kept else nothing for name in attributes}
-        return digests(content.half + 1, [self.type or ""], columns, size)
+        places, nothing = pa.array(rows), pa.nulls(len(rows))
+        columns = {
+            name: self.values(name).take(places).combine_chunks() if name in kept else nothing for name in attributes
+        }
+        return digests(content.half + 1, [self.type or ""], columns, len(rows))
+
+
+def _read_by(expressions: Iterable[ex.Expression], names: Collection[str]) -> list[str]:
+    """Those of some columns that expressions read."""
+    nodes = (node for each in expressions for node in each.walk())
+    read = dict.fromkeys(node.path[0] for node in nodes if isinstance(node, ex.Attribute | ex.BagPredicate))
+    return [name for name in read if name in names]
+
+
+def _as_rows(columns: Mapping[str, pa.ChunkedArray], size: int) -> Sequence[Row]:
+    return pa.table(columns).to_pylist() if columns else [{}] * size
+
+
+class Digests:
+    """A digest of events, computed for those that are asked for."""
+
+    def __init__(self, content: Digest | TrimmedDigest, groups: Sequence[_Group]) -> None:
+        self.content, self.groups = content, groups
+        self.begins = np.cumsum([0, *(group.size for group in groups)])
+        self.found = np.zeros(self.begins[-1], np.int64)
+        self.is_known = np.zeros(self.begins[-1], np.bool_)
+
+    def __getitem__(self, rows: Integers) -> Integers:
+        """The digests of some rows of the table."""
+        new = np.unique(rows[~self.is_known[rows]])
+        parts = np.split(new, np.searchsorted(new, self.begins[1:-1]))
+        for group, begin, part in zip(self.groups, self.begins, parts, strict=False):
+            if len(part):
+                self.found[part] = group.digests(self.content, part - begin)
+        self.is_known[new] = True
+        return self.found[rows]
+
+
+# --- all events -----------------------------------------------------------------------------------
 
 
 class _Scan:
@@ -122,47 +208,54 @@ class _Scan:
                 self.sources.setdefault(kind, []).append(source)
         self.groups = [self._candidates(group) for group in events]
 
-    def table(self) -> pa.Table:
+    def table(self, without: Collection[str] = ()) -> pa.Table:
         """The columns of the manifest, and the bits."""
-        columns = {name: self._column(name, content) for name, content in self.manifest.columns.items()}
-        table = pa.table({**columns, names.BITS: pa.array(self._bits(), pa.int64())})
-        return table if self.schema is None else completed(table, self.schema, safe=False)
+        columns = {
+            name: self._column(name, content) for name, content in self.manifest.columns.items() if name not in without
+        }
+        return pa.table({**columns, names.BITS: self._bits()})
 
     def _candidates(self, events: Events) -> _Group:
         """The events that can take part; every one with a time and a key where all of them count."""
         manifest, table = self.manifest, events.table
-        has_key = all(name in table.column_names for name in manifest.partition.attributes)
-        tests = [
-            (source.variable, 1 << source.bit, [interpret.holds(one) for one in source.conditions])
-            for source in self.sources.get(events.type, ())
-        ]
-        kept, rows, flags = [], [], []
-        for number, row in enumerate(table.to_pylist()):
-            is_in_partition = has_key and all(row[name] is not None for name in manifest.partition.same)
-            bits = 0
-            for variable, bit, conditions in tests if is_in_partition else ():
-                if all(condition({variable: (row,)}) for condition in conditions):
-                    bits |= bit
-            counts = (manifest.crosses_partitions or is_in_partition) and (manifest.counts_every_event or bits)
-            if counts and row[events.time] is not None:
-                kept.append(number)
-                rows.append(row)
-                flags.append(bits)
-        taken = table.take(pa.array(kept, pa.int64()))
-        columns = dict(zip(taken.column_names, taken.columns, strict=True))
-        return _Group(events.type, events.time, columns, rows, flags)
+        has_time = _mask(table.column(events.time).is_valid())
+        is_in_partition = has_time & all(name in table.column_names for name in manifest.partition.attributes)
+        for name in manifest.partition.same if is_in_partition.any() else ():
+            is_in_partition &= _mask(table.column(name).is_valid())
+        flags: dict[int, Mask] = {}
+        for source in self.sources.get(events.type, ()):
+            passed = _passed(source, table, is_in_partition)
+            flags[source.bit] = flags[source.bit] | passed if source.bit in flags else passed
+        counts = is_in_partition
+        if not manifest.counts_every_event:
+            counts = reduce(or_, flags.values(), np.zeros(len(counts), np.bool_))
+        elif manifest.crosses_partitions:
+            counts = has_time
+        return _Group(events, flags, counts)
 
-    def _bits(self) -> list[int]:
+    def _bits(self) -> pa.Array:
         """The flags of events, and the numbers of their types."""
         packing = self.manifest.packing
         numbers: dict[str | None, int] = {kind: number for number, kind in enumerate(self.manifest.types)}
-        bits: list[int] = []
+        bits = []
         for group in self.groups:
-            base = names.OWN_COPY
-            if packing.kinds:
-                base |= numbers.get(group.type, 0) << packing.kinds_at
-            bits += [base if packing.words else base | found << names.FLAGS_AT for found in group.flags]
-        return bits
+            base = names.OWN_COPY | (numbers.get(group.type, 0) << packing.kinds_at if packing.kinds else 0)
+            own = np.full(group.size, base, np.int64)
+            for bit, marked in () if packing.words else group.flags.items():
+                own |= marked.astype(np.int64) << (names.FLAGS_AT + bit)
+            bits.append(own)
+        return pa.array(np.concatenate(bits))
+
+    def _word(self, number: int) -> pa.Array:
+        """Flags that have a column of their own."""
+        words = []
+        for group in self.groups:
+            own = np.zeros(group.size, np.int64)
+            for bit, marked in group.flags.items():
+                if bit // WORD_BITS == number:
+                    own |= marked.astype(np.int64) << (bit % WORD_BITS)
+            words.append(own)
+        return pa.array(np.concatenate(words))
 
     def _column(self, name: str, content: names.Content) -> pa.Array:
         match content:
@@ -180,16 +273,19 @@ class _Scan:
                     return self._numbered([content], is_whole=False)
                 return self._typed(name, content.attribute, content.type)
             case names.TypeName():
-                return pa.array([group.type or "" for group in self.groups for _ in group.rows], pa.string())
+                return pa.concat_arrays([pa.repeat(pa.scalar(group.type or ""), group.size) for group in self.groups])
             case names.Text():
-                return pa.array([_text(row, group.time) for group in self.groups for row in group.rows], pa.string())
+                return pa.array(
+                    [text_of(row, group.time) for group in self.groups for row in group.rows()], pa.string()
+                )
             case names.Position():
                 return self._numbered(content.ties, is_whole=True)
             case Digest() | TrimmedDigest():
-                return pa.concat_arrays([pa.array(group.digests(content)) for group in self.groups])
+                return pa.array(
+                    np.concatenate([group.digests(content, np.arange(group.size)) for group in self.groups])
+                )
             case names.Word():
-                at, mask = content.number * WORD_BITS, (1 << WORD_BITS) - 1
-                return pa.array([found >> at & mask for group in self.groups for found in group.flags], pa.int64())
+                return self._word(content.number)
             case _:
                 assert_never(content)
 
@@ -200,18 +296,28 @@ class _Scan:
             [
                 group.column(attribute, wanted)
                 if types is None or group.type in types
-                else pa.nulls(len(group.rows), wanted)
+                else pa.nulls(group.size, wanted)
                 for group in self.groups
             ]
         )
 
     def _held(self, content: Value) -> pa.Array:
+        """A value as kernels hold it, computed on columns where they are covered for every type."""
+        held = content.held
+        known = [(group, content.values.get(group.type or "")) for group in self.groups]
+        nothing = pa.string() if held is Held.RANK else HELD[held]
+        found = [
+            pa.nulls(group.size, nothing) if one is None else group.value(one.expression, held) for group, one in known
+        ]
+        if all(part is not None for part in found):
+            return pa.concat_arrays(found)
         values: list[Any] = []
-        for group in self.groups:
-            one = content.values.get(group.type or "")
-            own = [None] * len(group.rows) if one is None else slot_values(one.expression, group.rows, content.held)
-            values += own
-        return _ranked(values) if content.held is Held.RANK else pa.array(values, HELD[content.held])
+        for group, one in known:
+            if one is None:
+                values += [None] * group.size
+            else:
+                values += slot_values(one.expression, group.rows([one.expression]), held)
+        return _ranked(values) if held is Held.RANK else pa.array(values, HELD[held])
 
     def _numbered(self, ties: Sequence[Tie], *, is_whole: bool) -> pa.Array:
         """The number of each event in the order of times and ties, of whole events also of types and texts."""
@@ -219,10 +325,10 @@ class _Scan:
             (
                 time,
                 as_sorted(row.get(tie.attribute) for tie in ties),
-                (group.type or "", _json(row)) if is_whole else (),
+                (group.type or "", as_json(row)) if is_whole else (),
             )
             for group in self.groups
-            for time, row in zip(group.times().to_pylist(), group.rows, strict=True)
+            for time, row in zip(group.times().to_pylist(), group.rows(), strict=True)
         ]
         try:
             numbers = {place: number for number, place in enumerate(sorted(set(places)))}
@@ -234,14 +340,27 @@ class _Scan:
         return pa.array([numbers[place] for place in places], pa.int64())
 
 
-def _text(row: Row, time: str) -> str:
-    """An event as text: its values by name, without names and time, as `tocsin.engines.spark.match_ids` has it."""
-    others = [name for name in sorted(row) if name != time]
-    return ",".join(_json(row[name]) for name in others) + end_of(others, time)
+def _mask(column: pa.ChunkedArray) -> Mask:
+    """Which values are TRUE, as an array that may be written."""
+    return np.array(column.fill_null(False).to_numpy(), np.bool_)
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_as_json)
+def _passed(source: Source, table: pa.Table, candidates: Mask) -> Mask:
+    """Which of the candidates make all conditions of a source TRUE; Python computes what columns do not cover."""
+    columns = {name: table.column(name) for name in _read_by(source.conditions, table.schema.names)}
+    passed, left = candidates.copy(), []
+    for condition in source.conditions:
+        found = column_of(condition, lambda node: columns.get(node.path[0]), len(passed))
+        if found is None:
+            left.append(condition)
+        else:
+            passed &= _mask(found)
+    if left:
+        holds = [interpret.holds(condition) for condition in left]
+        kept = {name: table.column(name).filter(pa.array(passed)) for name in _read_by(left, table.schema.names)}
+        rows = _as_rows(kept, int(np.count_nonzero(passed)))
+        passed[passed] = [all(each({source.variable: (row,)}) for each in holds) for row in rows]
+    return passed
 
 
 def _ranked(values: list[Any]) -> pa.Array:
@@ -251,45 +370,3 @@ def _ranked(values: list[Any]) -> pa.Array:
         scale = max((max(0, -int(value.as_tuple().exponent)) for value in known if value is not None), default=0)
         return pa.array(known, pa.decimal256(76, scale))
     return pa.array(values) if any(value is not None for value in values) else pa.nulls(len(values), pa.string())
-
-
-def _as_json(value: Any) -> Any:
-    match value:
-        case dt.datetime() | dt.timedelta():
-            return microseconds(value)
-        case bytes():
-            return value.hex()
-        case _:
-            return str(value)
-
-
-# --- the order of events (R16), as Spark has it ---------------------------------------------------
-
-
-def as_sorted(values: Iterable[Any]) -> tuple[Any, ...]:
-    """Order lists of values as Spark sorts them: NULL first and NaN last.
-
-    >>> sorted([(float("nan"),), (2.0,), (None,)], key=as_sorted)
-    [(None,), (2.0,), (nan,)]
-    """
-    return tuple((0,) if value is None else (2,) if _is_nan(value) else (1, value) for value in values)
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)
-
-
-def place_of(position: Mapping[str, Any] | int) -> Any:
-    """Order positions: structs of Spark, or numbers where one process has all events."""
-    return position if isinstance(position, int) else as_sorted(position.values())
-
-
-def end_of(names: Iterable[str], time: str) -> str:
-    """The character behind the last value of an event's text without its time.
-
-    `1}` is greater than `10}`; where the time would come after the value, it is less.
-
-    >>> end_of(["k", "x"], "ts"), end_of(["k", "n"], "ts")
-    ('}', ',')
-    """
-    return "," if time > max(names, default=time) else "}"

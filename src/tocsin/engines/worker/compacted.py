@@ -112,11 +112,11 @@ def compact_table(bound: BoundQuery, events: Sequence[Events], ties: Sequence[st
     schemas = {name: by_type[name].table.schema for name in kernel.types}
     kernel = kernel.as_graphs({name: schema.names for name, schema in schemas.items()})
     reader = Reader(kernel, {}, ties=tuple(ties), with_digests=False)
-    manifest, table = ship([reader], events, named=alg.event_types(kernel.query.pattern))
-    (layout,) = manifest.layouts
+    shipped = ship([reader], events, named=alg.event_types(kernel.query.pattern))
+    (layout,) = shipped.manifest.layouts
     first = by_type[kernel.types[0]]
     time = first.table.schema.field(first.time).type
-    found = task_of(Compacting(kernel, layout)).run(table) if table.num_rows else iter(())
+    found = task_of(Compacting(kernel, layout)).run(shipped.table) if shipped.table.num_rows else iter(())
     return named(found, schemas, time)
 
 

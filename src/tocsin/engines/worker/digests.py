@@ -10,19 +10,20 @@ from __future__ import annotations
 import datetime as dt
 import json
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tocsin.engines.worker.rows import array_of, integers
+from tocsin.engines.worker.rows import integers
 from tocsin.expressions.objects import microseconds
 from tocsin.kernels import hashes
-from tocsin.kernels.hashes import Digests, Words
-from tocsin.kernels.model import Integers, Made
+from tocsin.kernels.hashes import Gatherable, Hashes, Words
+from tocsin.kernels.model import Integers, Made, Mask
 from tocsin.plan.manifest import Layout
 
+Chain = Callable[[Words, Integers], Words]  # the hashes of some events, and their places → those of one more value
 NULLS_PER_WORD = 63
 
 
@@ -31,41 +32,91 @@ def names_of(names: Iterable[str]) -> str:
     return json.dumps(list(names), ensure_ascii=False, separators=(",", ":"))
 
 
-def digests(salt: int, prefix: Sequence[str], columns: Mapping[str, Sequence[Any]], size: int) -> Integers:
+def digests(salt: int, prefix: Sequence[str], columns: Mapping[str, Any], size: int) -> Integers:
     """Digest several events, or structs, from columns of values; the names are `prefix`, then those of the columns."""
     names = sorted(columns)
-    nulls = [_nulls(columns[name]) for name in names]
+    read = [_read(columns[name], salt) for name in names]
     found = np.full(size, hashes.constant(salt, names_of([*prefix, *names])), np.uint64)
     for begin in range(0, len(names), NULLS_PER_WORD):
         word = np.zeros(size, np.int64)
-        for place, is_null in enumerate(nulls[begin : begin + NULLS_PER_WORD]):
+        for place, (is_null, _) in enumerate(read[begin : begin + NULLS_PER_WORD]):
             word |= is_null.astype(np.int64) << place
         found = hashes.chain(found, word)
-    for name, is_null in zip(names, nulls, strict=True):
+    for is_null, chain in read:
         known = np.flatnonzero(~is_null)
-        found[known] = _with_values(found[known], columns[name], known, salt)
+        found[known] = chain(found[known], known)
     return found.view(np.int64)
 
 
-def _nulls(values: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    if isinstance(values, np.ndarray) and values.dtype != np.object_:
-        return np.ma.getmaskarray(values)
-    return np.fromiter((value is None for value in values), np.bool_, len(values))
-
-
-def _with_values(seeds: Words, values: Sequence[Any], known: Integers, salt: int) -> Words:
-    if isinstance(values, np.ndarray) and values.dtype != np.object_:
-        numbers = np.asarray(values)[known]
+def _read(column: Any, salt: int) -> tuple[Mask, Chain]:
+    """Which values are NULL, and what chains the others."""
+    if isinstance(column, pa.Array):
+        is_null = column.is_null().to_numpy(zero_copy_only=False)
+        numbers = _numbers_in(column, salt)
+        if numbers is not None:
+            return is_null, _of_numbers(numbers)
+        if pa.types.is_date(column.type):
+            column = column.cast(pa.string())
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            return is_null, _of_texts(*_places(column))
+        return is_null, _of_objects(column.to_pylist(), salt)
+    if isinstance(column, np.ndarray) and column.dtype != np.object_:
+        numbers = np.asarray(column)
         is_float = np.issubdtype(numbers.dtype, np.floating)
-        return hashes.chain(seeds, (numbers + 0.0).view(np.int64) if is_float else numbers.astype(np.int64))
-    fields = [written(values[place], salt) for place in known.tolist()]
-    # A value may be a number in one event and a text in the next.
-    is_number = np.fromiter((isinstance(field, int) for field in fields), np.bool_, len(fields))
-    numbers = np.array([field & hashes.BITS for field in fields if isinstance(field, int)], np.uint64)
-    found = seeds.copy()
-    found[is_number] = hashes.chain(seeds[is_number], numbers.view(np.int64))
-    found[~is_number] = hashes.chain_texts(seeds[~is_number], [field for field in fields if isinstance(field, str)])
-    return found
+        numbers = (numbers + 0.0).view(np.int64) if is_float else numbers.astype(np.int64)
+        return np.ma.getmaskarray(column), _of_numbers(numbers)
+    is_null = np.fromiter((value is None for value in column), np.bool_, len(column))
+    return is_null, _of_objects(column, salt)
+
+
+def _numbers_in(column: pa.Array, salt: int) -> Integers | None:
+    """Values that are hashed as numbers; None where they are texts."""
+    is_a, dtype = pa.types, column.type
+    if is_a.is_struct(dtype):
+        fields = {field.name: part for field, part in zip(dtype, column.flatten(), strict=True)}
+        return digests(salt, [], fields, len(column))
+    if is_a.is_floating(dtype):
+        doubles = column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+        return np.asarray(doubles + 0.0).view(np.int64)
+    if is_a.is_null(dtype):
+        return np.zeros(len(column), np.int64)
+    if not (is_a.is_boolean(dtype) or is_a.is_integer(dtype) or is_a.is_timestamp(dtype) or is_a.is_duration(dtype)):
+        return None
+    return integers(column.cast(pa.int64()).fill_null(0))
+
+
+def _places(column: pa.Array) -> tuple[Integers, Integers, hashes.Bytes]:
+    """Where each text begins and ends in UTF-8 data."""
+    _, offsets, data = column.buffers()
+    ends = np.frombuffer(offsets, np.int64 if pa.types.is_large_string(column.type) else np.int32)
+    places: Integers = ends[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    return places[:-1], places[1:], np.frombuffer(data or b"", np.uint8)
+
+
+def _of_numbers(numbers: Integers) -> Chain:
+    return lambda seeds, at: hashes.chain(seeds, numbers[at])
+
+
+def _of_texts(begins: Integers, ends: Integers, data: hashes.Bytes) -> Chain:
+    return lambda seeds, at: hashes.chain_texts(seeds, begins[at], ends[at], data)
+
+
+def _of_objects(values: Sequence[Any], salt: int) -> Chain:
+    def chain(seeds: Words, at: Integers) -> Words:
+        """A value may be a number in one event and a text in the next."""
+        fields = [written(values[place], salt) for place in at.tolist()]
+        is_number = np.fromiter((isinstance(field, int) for field in fields), np.bool_, len(fields))
+        found = seeds.copy()
+        numbers = np.array([field % 2**64 for field in fields if isinstance(field, int)], np.uint64)
+        found[is_number] = hashes.chain(seeds[is_number], numbers.view(np.int64))
+        texts = [field.encode() for field in fields if isinstance(field, str)]
+        ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+        begins = np.append(0, ends)[:-1]
+        data = np.frombuffer(b"".join(texts), np.uint8)
+        found[~is_number] = hashes.chain_texts(seeds[~is_number], begins, ends, data)
+        return found
+
+    return chain
 
 
 def written(value: Any, salt: int) -> int | str:
@@ -102,14 +153,12 @@ def _in_list(value: Any) -> Any:
 class MadeDigests:
     """The digests of the events that a task's matches have made."""
 
-    def __init__(self, table: pa.Table, layout: Layout) -> None:
+    def __init__(self, column: Callable[[str], Gatherable], layout: Layout) -> None:
         self.templates = layout.templates
-        self.trimmed = {
-            number: [integers(array_of(table, name)) for name in pair] for number, pair in layout.trimmed.items()
-        }
-        self._last: tuple[Made, Digests] | None = None
+        self.trimmed = {number: [column(name) for name in pair] for number, pair in layout.trimmed.items()}
+        self._last: tuple[Made, Hashes] | None = None
 
-    def of(self, made: Made) -> Digests:
+    def of(self, made: Made) -> Hashes:
         """d1 and d2 of each; those of matches that are looked at in portions are computed once."""
         if self._last is None or self._last[0] is not made:
             self._last = (made, (self._digests(made, 0), self._digests(made, 1)))

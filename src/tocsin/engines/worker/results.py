@@ -7,22 +7,26 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter
+from functools import cached_property
 from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from tocsin.algebra import nodes as alg
 from tocsin.analysis.names import MISSING, STATUS
 from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.types import DataType, Kind
-from tocsin.engines.worker.arrow_scan import place_of
 from tocsin.engines.worker.arrow_types import ARROW, renamed
+from tocsin.engines.worker.event_order import place_of
 from tocsin.engines.worker.gather import OF_MONOIDS, as_array
+from tocsin.engines.worker.rows import array_of, integers
 from tocsin.engines.worker.summaries import TOTALS, WINDOW, added_up
+from tocsin.engines.worker.vectors import column_of
 from tocsin.errors import NumberTooLargeError, TypeMismatchError, message_of
 from tocsin.expressions import interpret
 from tocsin.kernels.beginnings import missing_variables
+from tocsin.kernels.model import Integers
 from tocsin.kernels.trends.request import keys_of, needs_of, requested_in
 from tocsin.kernels.trends.totals import Totals, too_large
 from tocsin.kernels.trends.trend_count import Trend
@@ -33,6 +37,7 @@ from tocsin.plan import manifest as names
 Bags = dict[str, list[dict[str, Any]]]
 Known = dict[ex.Expression, Any]
 Member = TypeVar("Member")  # of a group: a match, or totals of several
+HEX = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint8).reshape(256, 2)  # of each byte
 ASKED = "__tocsin_asked"  # what stands for a variable that holds what was asked of bags
 
 
@@ -54,25 +59,30 @@ class Result:
 
     def table(self, time: pa.DataType) -> pa.Table:
         """A row per match."""
+        return self._table(time) if self.query.having is None else self._that_have()._table(time)
+
+    def _that_have(self) -> Result:
+        """The matches that HAVING keeps."""
+        assert self.query.having is not None
+        condition = self._known(self.query.having)
+        kept = self._computed(condition)
+        if kept is None:
+            wanted = interpret.value(condition)
+            kept = pa.chunked_array([[wanted(one) is True for one in self._bags]], pa.bool_())
+        return Result(self.bound, self.found.filter(kept), self.variables, tuple(self.asked))
+
+    def _table(self, time: pa.DataType) -> pa.Table:
         query, found = self.query, self.found
-        bags = self._bags() if query.returns or query.having is not None else []
-        if query.having is not None:
-            wanted = interpret.value(self._known(query.having))
-            keep = [number for number, one in enumerate(bags) if wanted(one) is True]
-            found, bags = found.take(pa.array(keep, pa.int64())), [bags[number] for number in keep]
-        halves = (found.column(name).to_pylist() for name in (names.FIRST_HALF, names.SECOND_HALF))
         columns = {
-            "match_id": pa.array(
-                [f"{a % 2**64:016x}{b % 2**64:016x}" for a, b in zip(*halves, strict=True)], pa.string()
-            ),
+            "match_id": _ids(*(integers(array_of(found, half)) for half in (names.FIRST_HALF, names.SECOND_HALF))),
             "start": found.column(names.START).cast(time),
             "end": found.column(names.END).cast(time),
         }
         if query.returns:
             for returned, (_, dtype) in zip(query.returns, self.bound.columns, strict=True):
-                columns[returned.name] = self._column(returned.expression, found, bags, dtype, time)
+                columns[returned.name] = self._column(returned.expression, dtype, time)
         else:
-            columns |= {name: self._whole(found, name) for name in query.variables}
+            columns |= {name: self._whole(name) for name in query.variables}
         if query.timeouts:
             numbers = found.column(names.MISSING).to_pylist()
             late = missing_variables(query)
@@ -90,9 +100,10 @@ class Result:
         starts = self.found.column(names.START).to_pylist()
         windows = [start - start % every_us if every_us else None for start in starts]
         keys = {one.expression: one.expression for one in query.group_by}
-        bags = self._bags()
+        bags = self._bags
         return grouped(self.bound, _rows_of_groups(query, keys, zip(windows, bags, bags, strict=True), fold), time)
 
+    @cached_property
     def _bags(self) -> list[Bags]:
         """Per match, the events of each variable with the attributes that were asked for."""
         bags: list[Bags] = [{} for _ in range(self.found.num_rows)]
@@ -108,42 +119,86 @@ class Result:
                 bag[ASKED] = [row]
         return bags
 
-    def _column(
-        self, expression: ex.Expression, found: pa.Table, bags: list[Bags], dtype: DataType, time: pa.DataType
-    ) -> pa.Array:
+    def _column(self, expression: ex.Expression, dtype: DataType, time: pa.DataType) -> pa.Array | pa.ChunkedArray:
         if isinstance(expression, ex.Variable):
-            return self._whole(found, expression.name)
-        if isinstance(expression, ex.Attribute):
-            name, first, inner = expression.variable, interpret.value(expression), None
-            is_iterated = self.query.variables[name].iterated
-            if len(expression.path) == 1:
-                place, attributes = self.variables[name]
-                kind = self.found.schema.field(names.variable(place)).type
-                kind = kind.value_type if is_iterated else kind
-                inner = kind.field(list(attributes).index(expression.path[0])).type
-            if is_iterated and expression.index is ex.Each.PLAIN:
-                each = itemgetter(expression.path[0]) if inner is not None else lambda one: first({name: [one]})
-                held = (bag.get(name) for bag in bags)
-                lists = [None if bag is None else list(map(each, bag)) for bag in held]
-                return pa.array(lists, None if inner is None else pa.list_(inner))
-            if inner is not None:
-                return pa.array(map(first, bags), inner)
-        values = list(map(interpret.value(self._known(expression)), bags))
+            return self._whole(expression.name)
+        attribute = self._attribute(expression) if isinstance(expression, ex.Attribute) else None
+        if attribute is not None:
+            return attribute
         zone = time.tz if pa.types.is_timestamp(time) else "UTC"
-        return _array(values, _arrow(dtype, zone), expression)
+        wanted, known = _arrow(dtype, zone), self._known(expression)
+        computed = self._computed(known)
+        if computed is not None and computed.type == wanted:
+            return computed
+        if isinstance(expression, ex.Attribute) and expression.index is ex.Each.PLAIN:
+            name, first = expression.variable, interpret.value(expression)
+            if self.query.variables[name].iterated:
+                held = (bag.get(name) for bag in self._bags)
+                return pa.array([None if bag is None else [first({name: [one]}) for one in bag] for bag in held])
+        return _array(list(map(interpret.value(known), self._bags)), wanted, expression)
+
+    def _attribute(self, node: ex.Attribute) -> pa.Array | pa.ChunkedArray | None:
+        """An attribute of a variable in its own type: of its event, of an event that an index chooses, or of each."""
+        if len(node.path) > 1:
+            return None
+        place, attributes = self.variables[node.variable]
+        number = list(attributes).index(node.path[0])
+        column = self.found.column(names.variable(place))
+        if not pa.types.is_list(column.type):
+            dtype = column.type.field(number).type
+            if ex.offset_of(node.index) == 0:
+                return pa.chunked_array([chunk.flatten()[number] for chunk in column.chunks], dtype)
+            return pa.array(map(interpret.value(node), self._bags), dtype)
+        dtype = column.type.value_type.field(number).type
+        if node.index is not ex.Each.PLAIN:
+            return pa.array(map(interpret.value(node), self._bags), dtype)
+        return pa.chunked_array([_of_each(chunk, number) for chunk in column.chunks], pa.list_(dtype))
+
+    def _computed(self, expression: ex.Expression) -> pa.ChunkedArray | None:
+        """An expression over the single events of matches, computed on columns; None where Python must."""
+        columns: dict[tuple[str, str], pa.ChunkedArray] = {}
+        for node in expression.walk():
+            if not isinstance(node, ex.Attribute):
+                continue
+            name, attribute = node.variable, node.path[0]
+            if name == ASKED:
+                columns[name, attribute] = self.found.column(attribute)
+            elif not self.query.variables[name].iterated:
+                found = self._attribute(ex.Attribute(name, (attribute,)))
+                assert found is not None
+                columns[name, attribute] = found
+            else:
+                return None
+        return column_of(expression, lambda node: columns[node.variable, node.path[0]], self.found.num_rows)
 
     def _known(self, expression: ex.Expression) -> ex.Expression:
         """An expression that reads the aggregates which the search has computed."""
         return expression.transform(lambda node: self.asked.get(node, node))
 
-    def _whole(self, found: pa.Table, name: str) -> pa.ChunkedArray:
+    def _whole(self, name: str) -> pa.ChunkedArray:
         """A variable's events under the names of their attributes."""
         place, attributes = self.variables[name]
-        column = found.column(names.variable(place))
+        column = self.found.column(names.variable(place))
         kind = column.type.value_type if pa.types.is_list(column.type) else column.type
         named = pa.struct([pa.field(attribute, kind.field(number).type) for number, attribute in enumerate(attributes)])
         wanted = pa.list_(named) if pa.types.is_list(column.type) else named
         return pa.chunked_array([renamed(chunk, wanted) for chunk in column.chunks], wanted)
+
+
+def _of_each(lists: pa.ListArray, number: int) -> pa.ListArray:
+    """A field of all structs in lists."""
+    return pa.ListArray.from_arrays(lists.offsets, lists.values.field(number), mask=lists.is_null())
+
+
+def _ids(first: Integers, second: Integers) -> pa.Array:
+    """The two halves of ids as text.
+
+    >>> _ids(np.array([1]), np.array([-1])).to_pylist()
+    ['0000000000000001ffffffffffffffff']
+    """
+    halves = np.stack((first, second), axis=1).astype(">i8").view(np.uint8)
+    digits = pa.py_buffer(HEX[halves].reshape(-1).tobytes())
+    return pa.StringArray.from_buffers(len(first), pa.py_buffer(np.arange(len(first) + 1, dtype=np.int32) * 32), digits)
 
 
 def grouped(bound: BoundQuery, rows: list[list[Any]], time: pa.DataType) -> pa.Table:

@@ -12,8 +12,8 @@ Tasks are pickled and sent to workers. Nothing here imports Spark or the planner
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from typing import ClassVar, TypeVar
@@ -27,7 +27,7 @@ from tocsin.engines.worker.arrow_types import completed
 from tocsin.engines.worker.digests import MadeDigests
 from tocsin.engines.worker.gather import Gatherer, portions
 from tocsin.engines.worker.rows import NullableArray, array_of, integers, shared_rows
-from tocsin.kernels.hashes import Digests, Identity
+from tocsin.kernels.hashes import Digests, Gatherable, Identity
 from tocsin.kernels.model import Matches, Rows, Source
 from tocsin.kernels.nested_loops import Kernel
 from tocsin.kernels.reach import Search
@@ -48,6 +48,7 @@ class Member:
     number: int = 0  # the number of its matches in a result of several searches
     # of each variable of the layout, its place in such a result; None: matches have columns of their own
     places: tuple[int, ...] | None = None
+    computed: Mapping[str, Gatherable] = field(default_factory=dict)  # digests that the table of rows does not have
 
     def run(self, table: pa.Table, rows: Rows, *, most: int, memory: int) -> Iterator[pa.RecordBatch]:
         """Search rows and write what is found; `table` has them as columns."""
@@ -75,14 +76,19 @@ class Member:
 
     def identity(self, table: pa.Table, rows: Rows) -> Identity:
         """What identifies matches of these rows."""
-        made = MadeDigests(table, self.layout).of
-        return Identity(self.digests(table), rows.slice, rows.partition, has_id=self.has_id, made=made)
+        made = MadeDigests(lambda name: self._digest(table, name), self.layout).of
+        return Identity(self.digests(table), rows.ts, rows.slice, rows.partition, has_id=self.has_id, made=made)
 
     def digests(self, table: pa.Table) -> Digests:
         """The digests of rows; an event that a rule emits has none for rules that do not read it."""
-        arrays = (array_of(table, name) for name in self.layout.digests)
-        first, second = (integers(array.fill_null(0) if array.null_count else array) for array in arrays)
+        first, second = (self._digest(table, name) for name in self.layout.digests)
         return first, second
+
+    def _digest(self, table: pa.Table, name: str) -> Gatherable:
+        if name in self.computed:
+            return self.computed[name]
+        array = array_of(table, name)
+        return integers(array.fill_null(0) if array.null_count else array)
 
 
 @dataclass(frozen=True)
