@@ -40,7 +40,8 @@ TRACES = {
 # What is called like an action and is none, and the one verb that says it runs a job.
 ALLOWED = {
     "acer/stream.py": {"take"},  # of Arrow tables
-    **{f"engines/worker/{name}.py": {"take"} for name in ("arrow_scan", "gather", "results", "rows", "summaries")},
+    **{f"engines/worker/{name}.py": {"take"} for name in ("event_tables", "gather", "rows", "summaries")},
+    "engines/local/shards.py": {"take"},  # likewise
     **{f"engines/stream/{name}.py": {"take"} for name in ("packing", "shard_rules")},
     "engines/spark/analyze.py": {"collect", "count"},  # Pattern.analyze; the field `count`
     # The Python of workers on a local master, never over Connect; and standard output, where a plan is printed.

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
+from unittest import mock
 
 import pandas as pd
 import pyarrow as pa
@@ -17,7 +21,9 @@ from tests.fitting import cases, queries_with_streams
 
 import tocsin
 from tocsin import errors, reference
+from tocsin.engines.local import arrow_inputs, shards
 from tocsin.engines.local import match as local
+from tocsin.engines.worker import event_tables
 from tocsin.language import ast
 from tocsin.options import Options
 from tocsin.testing import assert_same_rows
@@ -40,19 +46,45 @@ def with_interval(rows: list[Any], query: Any) -> list[dict[str, Any]]:
     return rows if query.over_all_matches else [{**row, "start": row["start"], "end": row["end"]} for row in rows]
 
 
-@settings(max_examples=150)
-@given(**cases(EVERYTHING, max_events=7), layout=st.sampled_from(["table per type", "one table"]))
-def test_the_local_engine_equals_the_reference(query: ast.Query, rows: Streams, layout: str) -> None:
+@contextmanager
+def cut_small() -> Iterator[None]:
+    """Small tables are scanned in slices of two rows, and searched in shards."""
+    with (
+        mock.patch.object(shards, "LEAST_ROWS", 1),
+        mock.patch.object(event_tables, "SLICE", 2),
+        mock.patch.object(arrow_inputs, "SLICE", 2),
+    ):
+        yield
+
+
+LAYOUTS = ["table per type", "one table", "one table, in any order"]
+CUTS = {"at once": nullcontext, "in shards": cut_small}
+
+
+@settings(max_examples=300)
+@given(
+    **cases(EVERYTHING, max_events=7),
+    layout=st.sampled_from(LAYOUTS),
+    cut=st.sampled_from([*CUTS]),
+    chance=st.randoms(),
+)
+def test_the_local_engine_equals_the_reference(
+    query: ast.Query, rows: Streams, layout: str, cut: str, chance: random.Random
+) -> None:
     pattern = compiled(query)
     inputs: Any = {kind: pa.Table.from_pylist(events, SCHEMA) for kind, events in rows.items()}
     given_rows = rows
-    if layout == "one table":
+    if layout != "table per type":
         given_rows = {kind: [{**row, "type": kind} for row in events] for kind, events in rows.items()}
         typed = [row for events in given_rows.values() for row in events]
+        typed.sort(key=lambda row: row["ts"] or 0)
+        if layout == LAYOUTS[2]:
+            chance.shuffle(typed)
         inputs = pa.Table.from_pylist(typed, SCHEMA.append(pa.field("type", pa.string())))
     expected = reference.evaluate(pattern, given_rows)
     try:
-        found = local.match(pattern.query, inputs).to_pylist()
+        with CUTS[cut]():
+            found = local.match(pattern.query, inputs).to_pylist()
     except errors.ContradictoryDistancesError:
         assert pattern.query.over_all_matches or expected == []
         return
@@ -186,14 +218,15 @@ def test_unfit_inputs_are_refused(inputs: Any, options: dict[str, Any], error: t
 
 
 @settings(max_examples=400)
-@given(case=queries_with_streams(TIMEOUTS))
-def test_time_outs_equal_the_reference(case: tuple[ast.Query, list[Streams]]) -> None:
+@given(case=queries_with_streams(TIMEOUTS), cut=st.sampled_from([*CUTS]))
+def test_time_outs_equal_the_reference(case: tuple[ast.Query, list[Streams]], cut: str) -> None:
     query, (rows,) = case
     pattern = compiled(query)
     expected = reference.evaluate(pattern, rows)
     inputs = {kind: pa.Table.from_pylist(events, SCHEMA) for kind, events in rows.items()}
     try:
-        found = local.match(pattern.query, inputs).to_pylist()
+        with CUTS[cut]():
+            found = local.match(pattern.query, inputs).to_pylist()
     except errors.ContradictoryDistancesError:
         assert all(row["status"] == "timeout" for row in expected)
         return

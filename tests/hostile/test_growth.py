@@ -16,7 +16,7 @@ from tests.steps import lines_run
 import tocsin
 from tocsin.algebra import nodes as alg
 from tocsin.engines.worker import arrow_scan
-from tocsin.engines.worker.arrow_scan import Events, _Scan
+from tocsin.engines.worker.event_tables import Candidates, Events, candidates
 from tocsin.errors import TocsinWarning
 
 pytestmark = pytest.mark.long
@@ -156,17 +156,17 @@ class Counted:
     def __getattr__(self, name: str) -> Any:
         self.counts[name] += 1
         found = getattr(self.table, name)
-        return (lambda *arguments: Counted(found(*arguments), self.counts)) if name == "take" else found
+        return (lambda *arguments: Counted(found(*arguments), self.counts)) if name == "slice" else found
 
 
 def test_an_input_of_many_columns_is_read_column_by_column(monkeypatch: pytest.MonkeyPatch) -> None:
     pattern = tocsin.pattern("PATTERN SEQ(A a, B b) WHERE a.c0 = b.c0 WITHIN 1 HOUR")
     counts: Counter[str] = Counter()
 
-    def counted(manifest: Any, events: Sequence[Events], *others: Any) -> Any:
-        return _Scan(manifest, [replace(group, table=Counted(group.table, counts)) for group in events], *others)
+    def counted(events: Sequence[Events], manifest: Any) -> list[Candidates]:
+        return candidates([replace(group, table=Counted(group.table, counts)) for group in events], manifest)
 
-    monkeypatch.setattr(arrow_scan, "_Scan", counted)
+    monkeypatch.setattr(arrow_scan, "candidates", counted)
 
     def run(size: int) -> tuple[int, dict[str, int]]:
         columns = {f"c{number}": [number] for number in range(size)}

@@ -13,8 +13,9 @@ from tocsin.analysis.attributes import attributes_by_variable
 from tocsin.engines.dispatch import program_run
 from tocsin.engines.stream.live_plan import LivePlan
 from tocsin.engines.stream.store import State
-from tocsin.engines.worker.arrow_scan import Events, ship
+from tocsin.engines.worker.arrow_scan import ship
 from tocsin.engines.worker.arrow_types import schemas_of
+from tocsin.engines.worker.event_tables import Events
 from tocsin.engines.worker.rows import array_of, integers
 from tocsin.engines.worker.tasks import RULE
 from tocsin.options import Options

@@ -20,9 +20,10 @@ from tocsin.analysis.temporal import network
 from tocsin.engines.stream.shard_rules import LiveRule, alone, live_rule
 from tocsin.engines.stream.step import Step
 from tocsin.engines.stream.store import RowRetention, RowStore, State
-from tocsin.engines.worker.arrow_scan import Events, Shipped, ship
+from tocsin.engines.worker.arrow_scan import Shipped, ship
 from tocsin.engines.worker.arrow_types import types_in
 from tocsin.engines.worker.compacted import named
+from tocsin.engines.worker.event_tables import Events
 from tocsin.engines.worker.results import Result, answered, grouped
 from tocsin.engines.worker.rows import array_of, integers
 from tocsin.engines.worker.summaries import WINDOW, Compacting, counting

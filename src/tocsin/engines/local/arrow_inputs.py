@@ -9,6 +9,7 @@ from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,6 +17,8 @@ from tocsin import errors
 from tocsin.analysis.names import RESERVED_PREFIX
 from tocsin.engines.wording import missing, reserved
 from tocsin.engines.worker.arrow_types import normal
+from tocsin.engines.worker.event_tables import SLICE, OfOneType
+from tocsin.engines.worker.threads import in_threads
 
 LEAST, MOST = -(2**63), 2**63 - 1
 ONE_TYPE = "give all rows a value of one type in it, or None."
@@ -32,6 +35,8 @@ def table_of(given: Any, owner: str = "the input") -> pa.Table:
     `DuplicateInputColumnError` or `ReservedNameError` when two columns have one name, or one a name that is Tocsin's
     own.
     """
+    if isinstance(given, OfOneType):
+        return given
     if isinstance(given, pa.RecordBatch):
         given = pa.Table.from_batches([given])
     if isinstance(given, Sequence) and not isinstance(given, str | bytes | bytearray | memoryview):
@@ -195,17 +200,21 @@ def _is_text(value: str) -> bool:
 
 def _normal(table: pa.Table, owner: str) -> pa.Table:
     """The table with the types that Spark has too; values that do not fit into them are refused."""
-    columns = {}
-    for field, column in zip(table.schema, table.columns, strict=True):
+
+    def checked(number: int) -> pa.ChunkedArray:
+        field, column = table.schema.field(number), table.column(number)
         place = f"The column `{field.name}` of {owner}"
         _require_shallow_type(place, field.type)
         _require_readable(place, column)
         try:
-            columns[field.name] = normal(pa.table({field.name: _plain(column)})).column(0)
+            column = normal(pa.table({field.name: _plain(column)})).column(0)
         except pa.ArrowException:
             raise _not_fitting(place, field.type) from None
-        _require_years(place, columns[field.name])
-    return pa.table(columns) if columns else table
+        _require_years(place, column)
+        return column
+
+    columns = (in_threads if table.num_rows > SLICE else map)(checked, range(table.num_columns))
+    return pa.table(dict(zip(table.column_names, columns, strict=True))) if table.num_columns else table
 
 
 def _require_readable(place: str, column: pa.ChunkedArray) -> None:
@@ -293,12 +302,19 @@ def require_type_names(inputs: Mapping[Any, Any]) -> None:
         )
 
 
-def of_each_type(table: pa.Table, types: Sequence[str], type_column: str) -> dict[Any, pa.Table]:
+def of_each_type(table: pa.Table, types: Sequence[str], type_column: str) -> dict[Any, OfOneType]:
     """The rows of one table by event type, also of types that have none."""
     require_type_column(type_column, table)
-    kinds = table.column(type_column)
-    present = [kind.as_py() for kind in pc.unique(kinds)]
-    found = {kind: table.filter(pc.equal(kinds, kind)) for kind in present if kind is not None}
-    if None in present:
-        found[None] = table.filter(pc.is_null(kinds))
-    return {name: found.get(name, table.slice(0, 0)) for name in (*types, *found)}
+    column = table.column(type_column).cast(pa.string())
+
+    def encoded(begin: int) -> pa.DictionaryArray:
+        return column.slice(begin, SLICE).combine_chunks().dictionary_encode("encode")
+
+    parts = list(in_threads(encoded, range(0, max(len(column), 1), SLICE)))
+    numbers: dict[str | None, int] = {}
+    for part in parts:
+        for kind in part.dictionary.to_pylist():
+            numbers.setdefault(kind, len(numbers))
+    found = [np.array([numbers[kind] for kind in part.dictionary.to_pylist()], np.int32) for part in parts]
+    codes = np.concatenate([own[part.indices.to_numpy()] for own, part in zip(found, parts, strict=True)])
+    return {kind: OfOneType(table, codes, numbers.get(kind, -1)) for kind in dict.fromkeys((*types, *numbers))}

@@ -5,7 +5,7 @@ The same search and the same results as on Spark; for samples, tests and files t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,18 +18,24 @@ from tocsin.analysis.attributes import attributes_of
 from tocsin.analysis.schema import BoundQuery, rebound
 from tocsin.analysis.types import Kind
 from tocsin.engines.local.arrow_inputs import of_each_type, require_type_names, table_of
+from tocsin.engines.local.shards import OfShard, Shard, shards_of
 from tocsin.engines.wording import missing, unordered
-from tocsin.engines.worker.arrow_scan import Events, ship
+from tocsin.engines.worker.arrow_scan import Shipped, ship
 from tocsin.engines.worker.arrow_types import types_in
 from tocsin.engines.worker.compacted import compact_table, refused_compact
+from tocsin.engines.worker.event_tables import Events
 from tocsin.engines.worker.gather import Gatherer
 from tocsin.engines.worker.results import Result, answered, grouped
 from tocsin.engines.worker.summaries import counting as counting_member
 from tocsin.engines.worker.tasks import RULE, Member, Task, placed, schema_of, search_groups, task_of
+from tocsin.engines.worker.threads import in_threads
+from tocsin.kernels.hashes import Gatherable
 from tocsin.kernels.matches import check_memory
+from tocsin.kernels.reach import Search
 from tocsin.kernels.shared import common
 from tocsin.kernels.trends.request import keys_of, needs_of
 from tocsin.kernels.trends.trend_count import Trend
+from tocsin.optimizer.choose import MOST_MEMORY
 from tocsin.options import Options, untimed
 from tocsin.plan import manifest as names
 from tocsin.plan.manifest import Layout, Reader, brought, needed
@@ -86,9 +92,13 @@ def run(plan: Plan, events: Sequence[Events]) -> pa.Table:
     shipped = ship([Reader(search, needs, id, ties)], events, named=named)
     (layout,) = shipped.manifest.layouts
     asked = search.aggregates
-    member = Member(search, layout, id is not None, computed=shipped.digests)
-    task = task_of(member, most=options.max_matches_per_start, memory=options.task_bytes)
-    found = _found(task, shipped.table, _schema(shipped.table, layout, asked.values(), with_timeouts=query.timeouts))
+    schema = _schema(shipped.table, layout, asked.values(), with_timeouts=query.timeouts)
+
+    def task(width_us: int | None, shard: Shard) -> Task:
+        member = Member(search, layout, id is not None, computed=_computed(shipped, shard))
+        return task_of(member, width_us, most=options.max_matches_per_start, memory=options.task_bytes)
+
+    found = pa.Table.from_batches(_found(shipped, [search], task, options.task_bytes), schema)
     places = {one.name: (place, needs[one.name]) for place, one in enumerate(layout.gathered)}
     result = Result(bound, found, places, tuple(asked))
     return result.over_all(clock) if query.over_all_matches else result.table(clock)
@@ -119,15 +129,19 @@ def run_shared(rules: Sequence[RulePlan], events: Sequence[Events]) -> dict[str,
     ids = [one.plan.options.id for one in rules]
     readers = [Reader(search, own, id) for search, own, id in zip(kernels, needs, ids, strict=True)]
     shipped = ship(readers, events, named=[one.type for one in events if one.type is not None], sources=sources)
-    layouts, table = shipped.manifest.layouts, shipped.table
+    layouts = shipped.manifest.layouts
     held: list[pa.DataType] = []
-    places = [placed(Gatherer(table, layout).types(), held) for layout in layouts]
-    members = [
-        Member(search, layout, id is not None, number, own, shipped.digests)
-        for number, (search, layout, id, own) in enumerate(zip(kernels, layouts, ids, places, strict=True))
-    ]
-    groups = search_groups(sources, kernels, members, [None] * len(members))
-    found = _found(Task(groups, options.max_matches_per_start, options.task_bytes), table, schema_of(held))
+    places = [placed(Gatherer(shipped.table, layout).types(), held) for layout in layouts]
+
+    def task(width_us: int | None, shard: Shard) -> Task:
+        members = [
+            Member(search, layout, id is not None, number, own, _computed(shipped, shard))
+            for number, (search, layout, id, own) in enumerate(zip(kernels, layouts, ids, places, strict=True))
+        ]
+        groups = search_groups(sources, kernels, members, [width_us] * len(members))
+        return Task(groups, options.max_matches_per_start, options.task_bytes)
+
+    found = pa.Table.from_batches(_found(shipped, kernels, task, options.task_bytes), schema_of(held))
     clock = events[0].table.schema.field(events[0].time).type
     matched: dict[str, Matched] = {}
     for number, one in enumerate(rules):
@@ -142,8 +156,20 @@ def _needs(bound: BoundQuery, query: alg.Query) -> dict[str, tuple[str, ...]]:
     return needed(query, {name: attributes_of(bound.held[name]) for name in query.variables})
 
 
-def _found(task: Task, table: pa.Table, schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_batches(kept_batches(task.run(table), task.memory), schema)
+def _computed(shipped: Shipped, shard: Shard) -> dict[str, Gatherable]:
+    return {name: OfShard(digests, shard) for name, digests in shipped.digests.items()}
+
+
+def _found(
+    shipped: Shipped, searches: Sequence[Search], task: Callable[[int | None, Shard], Task], memory: int
+) -> Iterator[pa.RecordBatch]:
+    """What searches find in all shards of a table, as far as it may be held in memory."""
+    width_us, shards = shards_of(shipped.table, searches, shipped.manifest.layouts)
+    size = 0
+    for batches in in_threads(lambda shard: kept_batches(task(width_us, shard).run(shard.table), memory), shards):
+        size += sum(batch.nbytes for batch in batches)
+        check_memory(size, memory, copies=1)
+        yield from batches
 
 
 def rows_over_all(trend: Trend, events: Sequence[Events], ties: Sequence[str]) -> list[list[Any]]:
@@ -152,8 +178,11 @@ def rows_over_all(trend: Trend, events: Sequence[Events], ties: Sequence[str]) -
     reader = Reader(trend.kernel, needs, ties=tuple(ties), with_digests=False)
     shipped = ship([reader], events, named=alg.event_types(trend.kernel.query.pattern))
     (layout,) = shipped.manifest.layouts
-    table = shipped.table
-    counted = list(task_of(counting_member(trend, layout)).run(table)) if table.num_rows else []
+
+    def task(width_us: int | None, _: Shard) -> Task:
+        return task_of(counting_member(trend, layout), width_us)
+
+    counted = list(_found(shipped, [trend.kernel], task, MOST_MEMORY)) if shipped.table.num_rows else []
     return answered(trend, pa.Table.from_batches(counted) if counted else None)
 
 

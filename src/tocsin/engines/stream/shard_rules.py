@@ -17,7 +17,8 @@ from tocsin.algebra import nodes as alg
 from tocsin.algebra.programs import emitted_column
 from tocsin.analysis.schema import BoundQuery
 from tocsin.engines.stream.store import NEVER
-from tocsin.engines.worker.arrow_scan import Events, scan
+from tocsin.engines.worker.arrow_scan import scan
+from tocsin.engines.worker.event_tables import Events
 from tocsin.engines.worker.results import Result
 from tocsin.engines.worker.tasks import Member, SearchGroup
 from tocsin.kernels.matches import take

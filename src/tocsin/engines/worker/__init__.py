@@ -11,6 +11,8 @@ results       RETURN, HAVING and GROUP BY in this process
 compacted     which queries have compact rows, and how one is enumerated
 arrow_scan    Arrow tables → one table with the rows of a manifest
 vectors       expressions over one event, evaluated on columns
+event_tables  the events of Arrow tables that can take part
+threads       work on the cores of this machine
 event_order   the order of events as Python values
 arrow_types   the types of Arrow and those of the analysis; columns in other types, and under other names
 """

@@ -12,8 +12,9 @@ from tocsin import errors
 from tocsin.algebra import nodes as alg
 from tocsin.algebra.units import Unit
 from tocsin.analysis.schema import BoundQuery
-from tocsin.engines.worker.arrow_scan import Events, ship
+from tocsin.engines.worker.arrow_scan import ship
 from tocsin.engines.worker.arrow_types import renamed
+from tocsin.engines.worker.event_tables import Events
 from tocsin.engines.worker.summaries import COUNT, GRAPH, STARTS, Compacting
 from tocsin.engines.worker.tasks import task_of
 from tocsin.expressions import interpret

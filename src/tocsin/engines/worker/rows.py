@@ -17,6 +17,7 @@ from tocsin.plan.manifest import BITS, FLAGS_AT, KEY, KEY_AT, OWN_COPY, Layout, 
 
 NullableArray = tuple[NDArray[Any], Mask | None]
 WIDEST = 2**62
+FEW_CODES = 1 << 24  # so far apart integers may be: sorting is faster with fewer bits
 
 
 def rows_of(
@@ -130,6 +131,10 @@ def codes(arrays: Sequence[pa.Array]) -> Integers:
     >>> codes([pa.array(["a", None, "a"]), pa.array([1, 1, 1])]).tolist()
     [0, 1, 0]
     """
+    if len(arrays) == 1 and pa.types.is_integer(arrays[0].type) and not arrays[0].null_count and len(arrays[0]):
+        numbers = integers(arrays[0])
+        if int(numbers.max()) - int(numbers.min()) < FEW_CODES:
+            return numbers
     found, size = np.zeros(len(arrays[0]), np.int64), 1
     for array in arrays:
         encoded = pc.dictionary_encode(array, null_encoding="encode")
