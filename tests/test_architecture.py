@@ -43,6 +43,7 @@ ALLOWED = {
     **{f"engines/worker/{name}.py": {"take"} for name in ("event_tables", "gather", "rows", "summaries")},
     "engines/local/shards.py": {"take"},  # likewise
     **{f"engines/stream/{name}.py": {"take"} for name in ("packing", "shard_rules")},
+    "engines/local/arrow_inputs.py": {"collect"},  # of a LazyFrame of Polars
     "engines/spark/analyze.py": {"collect", "count"},  # Pattern.analyze; the field `count`
     # The Python of workers on a local master, never over Connect; and standard output, where a plan is printed.
     "engines/spark/compat.py": {"sparkContext", "write"},

@@ -176,8 +176,8 @@ class Pattern:
             How much memory one task may use for matches: a number of bytes, or a text such as `"2GB"`. Beyond, the job
             stops with TOO_MUCH_MEMORY. The result of `engine="local"` counts too.
         engine
-            `"spark"`, or `"local"`: in this process, without a JVM, from Arrow tables, pandas DataFrames or lists of
-            dicts to an Arrow table.
+            `"spark"`, or `"local"`: in this process, without a JVM, from paths of files, Arrow tables, DataFrames of
+            pandas or Polars, or lists of dicts to an Arrow table.
         form
             `"matches"`, a row for each, or `"compact"`: a row for each event that matches end at, with their exact
             number and what they share, however many they are; `enumerate` lists them.

@@ -14,6 +14,7 @@ from typing import Any
 
 from tocsin.cli import files
 from tocsin.cli.session import faults, sentence
+from tocsin.engines.local.paths import absolute, is_remote, local
 from tocsin.errors import OutputNotWritableError, StateMismatchError
 
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -54,16 +55,16 @@ def check_checkpoint(path: str, out: str | None, inputs: Collection[str]) -> Non
         raise OutputNotWritableError(
             f"The checkpoint cannot be kept there. {error.message}", hint="choose a directory you may write to."
         ) from None
-    if files.is_remote(path):
+    if is_remote(path):
         return
-    checkpoint = files.local(path)
+    checkpoint = local(path)
     tidy(checkpoint)
     damage = damage_in(checkpoint)
     if damage is not None:
         raise unusable(path, damage)
-    if out is None or files.is_remote(out):
+    if out is None or is_remote(out):
         return
-    where = files.local(out)
+    where = local(out)
     if files.overlap(where, checkpoint):
         raise OutputNotWritableError(
             f"The output `{out}` and the checkpoint `{path}` lie in each other.", hint="choose separate directories."
@@ -200,23 +201,23 @@ REFUSED = (
 
 def settings_of(path: str) -> dict[str, str]:
     """Settings that a checkpoint of this machine has fixed, and a restart cannot change; none when it is new."""
-    logs = [] if files.is_remote(path) else list((files.local(path) / "offsets").glob("[0-9]*"))
+    logs = [] if is_remote(path) else list((local(path) / "offsets").glob("[0-9]*"))
     if not logs:
         return {}
     latest = max(logs, key=lambda each: int(each.name) if each.name.isdigit() else -1)
     try:
         found = json.loads(latest.read_text(encoding="utf-8").splitlines()[1])["conf"]
     except (OSError, ValueError, IndexError, KeyError, TypeError):
-        raise unusable(path, f"`{latest.relative_to(Path(files.local(path)))}` cannot be read.") from None
+        raise unusable(path, f"`{latest.relative_to(Path(local(path)))}` cannot be read.") from None
     return {name: str(found[name]) for name in (PARTITIONS, PROVIDER) if name in found}
 
 
 def schemas_in(path: str) -> dict[str, str]:
     """The columns of the inputs that a checkpoint was made with, and a restart takes again; none when it is new."""
-    if files.is_remote(path):
+    if is_remote(path):
         return {}
     try:
-        found = json.loads((files.local(path) / SCHEMAS).read_text(encoding="utf-8"))
+        found = json.loads((local(path) / SCHEMAS).read_text(encoding="utf-8"))
         columns = found.get("columns")
         if isinstance(columns, dict):
             is_whole = found["sha256"] == _digest(columns)
@@ -237,9 +238,9 @@ def _digest(columns: Mapping[str, str]) -> str:
 
 def keep_schemas(path: str, schemas: Mapping[str, str]) -> None:
     """Keep the columns of the inputs, on this machine: what is found in files later may differ."""
-    if files.is_remote(path):
+    if is_remote(path):
         return
-    where = files.local(path)
+    where = local(path)
     where.mkdir(parents=True, exist_ok=True)
     made = where / f".{SCHEMAS}"
     kept = {"columns": dict(schemas), "sha256": _digest(dict(schemas))}
@@ -261,7 +262,7 @@ def using(path: str) -> Iterator[None]:
 
 def is_of(path: str, text: str) -> bool:
     """Whether a message of Spark is about a checkpoint that it cannot read."""
-    about_files = files.absolute(path) in text and any(word in text for word in UNREADABLE)
+    about_files = absolute(path) in text and any(word in text for word in UNREADABLE)
     return (
         about_files
         or any(word in text for word in UNUSABLE)
@@ -272,7 +273,7 @@ def is_of(path: str, text: str) -> bool:
 
 def _named(line: str, text: str, path: str) -> str:
     """Spark's sentence, with the file of the checkpoint that its report names, if the sentence does not."""
-    found = re.search(rf"{re.escape(files.absolute(path))}/([\w./-]*\w)", text)
+    found = re.search(rf"{re.escape(absolute(path))}/([\w./-]*\w)", text)
     name = found[1] if found is not None else _holder_of(line, path)
     if name is None or name in line:
         return line
@@ -281,15 +282,15 @@ def _named(line: str, text: str, path: str) -> str:
 
 def _holder_of(said: str, path: str) -> str | None:
     """The first file of a checkpoint that holds what Spark refuses: a path, its scheme, or a schema."""
-    if files.is_remote(path):
+    if is_remote(path):
         return None
     for refused, place, written in REFUSED:
         found = re.search(refused, said)
         if found is not None:
             wanted = written.format(found[1]).lower().encode()
-            for file in sorted(files.local(path).glob(place)):
+            for file in sorted(local(path).glob(place)):
                 if wanted in file.read_bytes().lower():
-                    return str(file.relative_to(files.local(path)))
+                    return str(file.relative_to(local(path)))
     return None
 
 

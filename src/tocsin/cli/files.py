@@ -16,13 +16,12 @@ from tocsin import errors
 from tocsin.algebra.programs import Program, sources
 from tocsin.cli.arguments import named_values
 from tocsin.cli.session import reading, started
+from tocsin.engines.local.paths import absolute, check_exists, format_of, is_remote, local
 from tocsin.plan.strategy import counts_other_types
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
-COMPRESSED = (".gz", ".bz2", ".zst", ".xz", ".lz4", ".snappy")
 MODES = ("error", "overwrite", "append")
 # Left to itself Spark writes milliseconds.
 WRITTEN_TIMES = {
@@ -116,47 +115,6 @@ class Inputs:
 # --- reading --------------------------------------------------------------------------------------
 
 
-def is_remote(path: str) -> bool:
-    """Whether only Spark can read the file system of a path."""
-    return "://" in path and not path.startswith("file://")
-
-
-def local(path: str) -> Path:
-    """A path of this machine."""
-    return Path(path.removeprefix("file://"))
-
-
-def absolute(path: str) -> str:
-    """A path that a query finds from any working directory."""
-    return path if is_remote(path) else str(local(path).resolve())
-
-
-def neighbors(path: Path) -> list[str]:
-    """The names beside a path."""
-    try:
-        return [each.name for each in path.parent.iterdir()]
-    except OSError:
-        return []
-
-
-def check_exists(path: str) -> None:
-    """Refuse a missing input before Spark starts."""
-    if is_remote(path) or any(character in path for character in "*?[{"):
-        return
-    where = local(path)
-    try:
-        is_there = where.exists()
-    except OSError as error:  # a directory on the way that may not be entered
-        raise errors.InputNotReadableError(f"`{path}` cannot be read: {error.strerror}.") from None
-    if not is_there:
-        near = errors.nearest(where.name, neighbors(where))
-        raise errors.InputNotReadableError(
-            f"There is no file or directory `{path}`.",
-            hint=f"did you mean `{where.with_name(near)}`?" if near else "check the path of `--input`.",
-        )
-    format_of(path)
-
-
 def check_folder(path: str, format: str | None) -> None:
     """Refuse what is no folder of files, before Spark starts. It may be empty when the format is given."""
     if is_remote(path):
@@ -171,36 +129,6 @@ def check_folder(path: str, format: str | None) -> None:
         )
     if not where.exists() or format is None:
         check_exists(path)
-
-
-def format_of(path: str) -> str:
-    """The format of a file by its ending, or of a directory by the files inside."""
-    where = local(path)
-    if not is_remote(path) and where.is_dir():
-        kinds = {kind for each in sorted(where.rglob("*")) if (kind := _by_ending(each)) and _is_data(each, where)}
-        if len(kinds) == 1:
-            return kinds.pop()
-        what = f"files of different formats ({', '.join(sorted(kinds))})" if kinds else "no data file"
-        raise errors.InputNotReadableError(
-            f"The directory `{path}` holds {what}.", hint="it should hold parquet, csv or json files, all of one kind."
-        )
-    kind = _by_ending(where)
-    if kind is None:
-        raise errors.InputNotReadableError(
-            f"The ending of `{path}` does not tell its format.",
-            hint=f"it should end in {', '.join(FORMATS)}, or be a directory of such files.",
-        )
-    return kind
-
-
-def _by_ending(path: Path) -> str | None:
-    suffixes = [suffix for suffix in path.suffixes if suffix not in COMPRESSED]
-    return FORMATS.get(suffixes[-1]) if suffixes else None
-
-
-def _is_data(path: Path, root: Path) -> bool:
-    """Whether Spark would read it: names that start with `_` or `.` are bookkeeping."""
-    return path.is_file() and not any(part.startswith(("_", ".")) for part in path.relative_to(root).parts)
 
 
 def read(spark: SparkSession, path: str) -> DataFrame:

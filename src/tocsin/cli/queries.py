@@ -16,6 +16,7 @@ from tocsin.algebra.programs import Program, Rule
 from tocsin.cli import files, terminal
 from tocsin.cli.arguments import LANGUAGES, is_program, named_values
 from tocsin.cli.session import reading
+from tocsin.engines.local.paths import check_exists, neighbors
 from tocsin.explain.pattern_report import problems_with_schemas
 from tocsin.language.grammars import LONGEST_TEXT
 from tocsin.language.user_defined import Function
@@ -98,7 +99,7 @@ def table_paths(given: Mapping[str, Any]) -> dict[str, str]:
     """The paths of `--table`, the reference tables of a program."""
     paths = named_values(given["table"], "--table", "registered=recipients.csv")
     for path in paths.values():
-        files.check_exists(path)
+        check_exists(path)
     if paths and not is_program(given):
         raise errors.InvalidOptionError("`--table` is for programs of rules.", hint="leave it out.")
     return paths
@@ -126,7 +127,7 @@ def read_text(file: str, language: str | None) -> tuple[str, str, str]:
             text = _text_of(content, f"the pattern file `{file}`")
     except OSError as error:
         is_missing = isinstance(error, FileNotFoundError)
-        near = errors.nearest(path.name, files.neighbors(path)) if is_missing else None
+        near = errors.nearest(path.name, neighbors(path)) if is_missing else None
         raise errors.InputNotReadableError(
             f"The pattern file `{file}` cannot be read: {error.strerror}.",
             hint=f"did you mean `{path.with_name(near)}`?" if near else "give the path of a text file, or `-`.",

@@ -14,6 +14,7 @@ from tocsin.cli import arguments, files, terminal
 from tocsin.cli.queries import program_of, read_tables, runnable, table_paths
 from tocsin.cli.session import faults, running, started
 from tocsin.engines.dispatch import program_run
+from tocsin.engines.local.paths import is_remote, local
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
 from tocsin.options import MOST_TASK_MEMORY, Options
 
@@ -224,9 +225,9 @@ def _write(run: Run[DataFrame], found: DataFrame, counts: Mapping[str, int], out
             events = emitted_in(run, found, name)
             files.save(events, f"{place}/events/{folder_name(name)}", format, how)
             written[name] = events.count()
-        if not files.is_remote(place):
+        if not is_remote(place):
             summary = {"rules": dict(counts), "events": written}
-            files.local(place).joinpath(SUMMARY).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+            local(place).joinpath(SUMMARY).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
 
 
 def folder_name(name: str) -> str:

@@ -22,6 +22,7 @@ from tocsin.cli import arguments, checkpoints, files, terminal
 from tocsin.cli.check import read_schema
 from tocsin.cli.queries import Query, program_of, read_tables, runnable, table_paths
 from tocsin.cli.session import faults, running, start, started
+from tocsin.engines.local.paths import absolute
 from tocsin.errors import InvalidOptionError, did_you_mean
 from tocsin.language.durations import microseconds
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
@@ -163,7 +164,7 @@ def stream(
 
         is_clock = dict(first.dtypes).get(time, "").startswith("timestamp")
         watch = Watch(has_clock_times=is_clock, rates=how["rates"], unit=Unit(time_unit or MICROSECONDS.name))
-        writer = matches.writeStream.queryName("tocsin").option("checkpointLocation", files.absolute(checkpoint))
+        writer = matches.writeStream.queryName("tocsin").option("checkpointLocation", absolute(checkpoint))
         every = f"{microseconds(trigger) // 1000} milliseconds"
         writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=every)
         with running(inputs.paths.values(), writes=out), checkpoints.using(checkpoint):
@@ -310,8 +311,8 @@ def _sink(out: str | None, late: str | None, format: str) -> Callable[[DataFrame
     if out is None:
         return _print
     times = files.WRITTEN_TIMES if format == "json" else {}
-    beside = None if late is None else files.absolute(late)
-    return sinks.once(files.absolute(out), format=format, late=beside, **times)
+    beside = None if late is None else absolute(late)
+    return sinks.once(absolute(out), format=format, late=beside, **times)
 
 
 def _print(frame: DataFrame, batch: int) -> None:

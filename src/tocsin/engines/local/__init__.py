@@ -1,9 +1,12 @@
-"""The local engine: Arrow tables, pandas DataFrames or plain rows in one process, without a JVM.
+"""The local engine: files, Arrow tables, DataFrames or plain rows in one process, without a JVM.
 
-module        role
-------        ----
-match         runs a plan, or rules that share a search
-arrow_inputs  inputs as Arrow tables
-shards        the rows of a large search, one shard per thread
-rule_tables   programs of rules
+module           role
+------           ----
+match            runs a plan, or rules that share a search
+shards           the rows of a large search, one shard per thread
+rule_tables      programs of rules
+arrow_inputs     inputs of any kind as Arrow tables
+paths            paths, directories and globs → files of one format
+read_files       files → Arrow tables
+inferred_types   texts of files → typed columns, by Spark's rules
 """

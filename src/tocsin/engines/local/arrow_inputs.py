@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +17,7 @@ import pyarrow.compute as pc
 
 from tocsin import errors
 from tocsin.analysis.names import RESERVED_PREFIX
+from tocsin.engines.local.read_files import first_sentence, table_at
 from tocsin.engines.wording import missing, reserved
 from tocsin.engines.worker.arrow_types import normal
 from tocsin.engines.worker.event_tables import SLICE, OfOneType
@@ -24,6 +27,7 @@ LEAST, MOST = -(2**63), 2**63 - 1
 ONE_TYPE = "give all rows a value of one type in it, or None."
 # Lists and mappings inside each other; Arrow's own recursion crashes the process on a list that holds itself.
 MOST_NESTED = 100
+READ: WeakSet[pa.RecordBatchReader] = WeakSet()  # streams, of which nothing is left
 # Mixtures that have a common type: integers beside others become what the others are.
 NUMBERS = ({"int", "float"}, {"int", "Decimal"})
 
@@ -31,25 +35,70 @@ NUMBERS = ({"int", "float"}, {"int", "Decimal"})
 def table_of(given: Any, owner: str = "the input") -> pa.Table:
     """An input as an Arrow table whose times count microseconds and whose integers have 64 bits.
 
-    Raises `InvalidInputError` when it is no table and no list of rows, or has a value that no column can hold;
-    `DuplicateInputColumnError` or `ReservedNameError` when two columns have one name, or one a name that is Tocsin's
-    own.
+    Raises `InvalidInputError` when it is no table, no list of rows and no path, or has a value that no column can
+    hold; `InputNotReadableError` for files that are not there or cannot be read; `DuplicateInputColumnError` or
+    `ReservedNameError` when two columns have one name, or one a name that is Tocsin's own.
     """
     if isinstance(given, OfOneType):
         return given
+    table = _as_table(given, owner)
+    _require_names(table.column_names, owner)
+    return _normal(table, owner)
+
+
+def tables_of(inputs: Mapping[str, Any]) -> dict[str, pa.Table]:
+    """The table of every event type; an object that is given for several, which may be a stream, is read once."""
+    read: dict[int, pa.Table] = {}
+    tables = {}
+    for name, given in inputs.items():
+        known = read.get(id(given))
+        # A table of its own for every type: the rows of one table are events of one type.
+        tables[name] = table_of(given, f"the input of `{name}`") if known is None else known.slice(0)
+        read[id(given)] = tables[name]
+    return tables
+
+
+def _as_table(given: Any, owner: str) -> pa.Table:
+    if isinstance(given, pa.Table):
+        return given
     if isinstance(given, pa.RecordBatch):
-        given = pa.Table.from_batches([given])
-    if isinstance(given, Sequence) and not isinstance(given, str | bytes | bytearray | memoryview):
-        given = _from_rows(given, owner)
-    elif not isinstance(given, pa.Table) and hasattr(given, "to_records"):
-        given = _from_pandas(given, owner)
-    if not isinstance(given, pa.Table):
-        raise errors.InvalidInputError(
-            f"An input is a {type(given).__name__}, neither an Arrow table, a pandas DataFrame nor a list of rows.",
-            hint="pass `{'Login': table}`, or one table with a type column.",
-        )
-    _require_names(given.column_names, owner)
-    return _normal(given, owner)
+        return pa.Table.from_batches([given])
+    if isinstance(given, str | os.PathLike):
+        return table_at(given)
+    if isinstance(given, Sequence) and not isinstance(given, bytes | bytearray | memoryview):
+        return _from_rows(given, owner)
+    if hasattr(given, "to_records"):
+        return _from_pandas(given, owner)
+    try:
+        table = _foreign(given)
+    except Exception as problem:  # of other libraries, which run queries here
+        raise errors.InputNotReadableError(
+            f"{owner[0].upper()}{owner[1:]} is a {type(given).__name__} that cannot be read: {first_sentence(problem)}",
+            hint="it must be a table of named columns; a stream can be read once, and files must be there.",
+        ) from problem
+    if table is not None:
+        return table
+    raise errors.InvalidInputError(
+        f"An input is a {type(given).__name__}, neither a table, a list of rows nor the path of a file.",
+        hint="pass `{'Login': logins}`, or one input with a type column: an Arrow table, a DataFrame of pandas or "
+        "Polars, a list of dicts, or the path of a Parquet, CSV or JSON-lines file.",
+    )
+
+
+def _foreign(given: Any) -> pa.Table | None:
+    """A table of another library; None where it is none that Arrow knows."""
+    if hasattr(given, "collect_schema") and hasattr(given, "collect"):  # a LazyFrame of Polars
+        given = given.collect()
+    if hasattr(given, "scanner") and hasattr(given, "to_table"):  # a Dataset
+        return given.to_table()
+    if not hasattr(given, "__arrow_c_stream__"):
+        return None
+    if isinstance(given, pa.RecordBatchReader):
+        # Read for a second time, a stream would be empty.
+        if given in READ:
+            raise pa.ArrowInvalid("it has been read before")
+        READ.add(given)
+    return pa.table(given)
 
 
 def _require_names(names: Iterable[Any], owner: str) -> None:
@@ -261,9 +310,23 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
         column = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], column.type.value_type)
     if pa.types.is_unsigned_integer(column.type):
         return column.cast(pa.int64())
-    if pa.types.is_string_view(column.type):
-        return column.cast(pa.string())
-    return column.cast(pa.binary()) if pa.types.is_binary_view(column.type) else column
+    plain = _without_views(column.type)
+    return column if plain == column.type else column.cast(plain)
+
+
+def _without_views(dtype: pa.DataType) -> pa.DataType:
+    """A type whose texts are strings, as Arrow computes with no views inside of other values."""
+    is_a = pa.types
+    if is_a.is_string_view(dtype) or is_a.is_binary_view(dtype):
+        return pa.string() if is_a.is_string_view(dtype) else pa.binary()
+    if is_a.is_dictionary(dtype):
+        return pa.dictionary(dtype.index_type, _without_views(dtype.value_type), dtype.ordered)
+    if is_a.is_list(dtype) or is_a.is_large_list(dtype):
+        inner = dtype.value_field.with_type(_without_views(dtype.value_type))
+        return pa.list_(inner) if is_a.is_list(dtype) else pa.large_list(inner)
+    if is_a.is_struct(dtype):
+        return pa.struct([field.with_type(_without_views(field.type)) for field in dtype.fields])
+    return dtype
 
 
 def _not_fitting(place: str, dtype: pa.DataType) -> errors.InvalidInputError:

@@ -1,4 +1,4 @@
-"""`engine="local"`: the same kernels on Arrow tables, pandas or plain rows, in one process without a JVM.
+"""`engine="local"`: the same kernels on files, Arrow tables or plain rows, in one process without a JVM.
 
 The same search and the same results as on Spark; for samples, tests and files that fit into memory.
 """
@@ -17,7 +17,7 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.attributes import attributes_of
 from tocsin.analysis.schema import BoundQuery, rebound
 from tocsin.analysis.types import Kind
-from tocsin.engines.local.arrow_inputs import of_each_type, require_type_names, table_of
+from tocsin.engines.local.arrow_inputs import of_each_type, require_type_names, table_of, tables_of
 from tocsin.engines.local.shards import OfShard, Shard, shards_of
 from tocsin.engines.wording import missing, unordered
 from tocsin.engines.worker.arrow_scan import Shipped, ship
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 def match(query: alg.Query, inputs: Any, options: Options | None = None, *, warns: bool = False) -> pa.Table:
     """Match a query; the result is an Arrow table with the columns that Spark would give.
 
-    An input, per event type or once with a type column, is an Arrow table, a pandas DataFrame or a list of dicts. With
-    `warns`, integer times without a unit are warned of.
+    An input, per event type or once with a type column, is whatever `table_of` takes. With `warns`, integer times
+    without a unit are warned of.
     """
     options = options or Options()
     strategy = options.strategy
@@ -225,7 +225,7 @@ def events_of(named: Sequence[str], inputs: Any, time: str | Mapping[str, str], 
                 for name in missing
             ]
         )
-        tables = {name: table_of(given, f"the input of `{name}`") for name, given in inputs.items()}
+        tables = tables_of(inputs)
     else:
         tables = of_each_type(table_of(inputs), named, type_column)
     order = dict.fromkeys((*named, *tables))

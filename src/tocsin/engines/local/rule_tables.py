@@ -1,4 +1,4 @@
-"""Programs of rules in this process, on Arrow tables, pandas or plain rows."""
+"""Programs of rules in this process, on whatever `arrow_inputs.table_of` takes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tocsin.algebra.programs import Program, Rule, Template
 from tocsin.analysis.schema import Schemas
 from tocsin.analysis.types import DataType, from_spark_name
 from tocsin.engines.local import match as local
-from tocsin.engines.local.arrow_inputs import of_each_type, require_type_names, table_of
+from tocsin.engines.local.arrow_inputs import of_each_type, require_type_names, table_of, tables_of
 from tocsin.engines.rule_run import RESULT, Run, lacks
 from tocsin.engines.worker.arrow_types import in_type, to_arrow, types_in
 from tocsin.options import Options
@@ -36,7 +36,7 @@ class Local:
             self._check(found)
             return found
         require_type_names(self.inputs)
-        tables = {name: table_of(given, f"the input of `{name}`") for name, given in self.inputs.items()}
+        tables = tables_of(self.inputs)
         times = (
             table.schema.field(column).type
             for name, table in tables.items()
