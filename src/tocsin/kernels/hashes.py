@@ -228,24 +228,31 @@ def twins(keys: Sequence[Integers], digests: Digests) -> Mask | None:
 
     Digests are looked at only where all keys are equal, so that they may be computed when they are asked for.
     """
-    mixed = reduce(lambda found, key: found * MIXING + key, keys[1:], keys[0])
-    if (mixed[1:] > mixed[:-1]).all():
+    rows = rows_alike(keys)
+    if not len(rows):
         return None
-    ordered = np.sort(mixed)
-    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
-    if not len(repeated):
-        return None
-    places = np.minimum(np.searchsorted(repeated, mixed), len(repeated) - 1)
-    rows = np.flatnonzero(repeated[places] == mixed)
     columns = [*(key[rows] for key in keys), *(digest[rows] for digest in digests)]
     order = np.lexsort(columns)
     starts = differs(*(column[order] for column in columns))
     if starts.all():
         return None
     alone = starts & np.append(starts[1:], True)
-    found = np.zeros(len(mixed), np.bool_)
+    found = np.zeros(len(keys[0]), np.bool_)
     found[rows[order]] = ~alone
     return found
+
+
+def rows_alike(keys: Sequence[Integers]) -> Integers:
+    """The rows that are equal to another in all keys, and few others."""
+    mixed = reduce(lambda found, key: found * MIXING + key, keys[1:], keys[0])
+    if (mixed[1:] > mixed[:-1]).all():
+        return np.empty(0, np.int64)
+    ordered = np.sort(mixed)
+    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
+    if not len(repeated):
+        return np.empty(0, np.int64)
+    places = np.minimum(np.searchsorted(repeated, mixed), len(repeated) - 1)
+    return np.flatnonzero(repeated[places] == mixed)
 
 
 def holds_any(matches: Matches, marked: Mask) -> Mask:

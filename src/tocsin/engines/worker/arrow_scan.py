@@ -23,8 +23,10 @@ from tocsin.analysis.types import DataType
 from tocsin.engines.worker.arrow_types import completed, schemas_of, to_arrow
 from tocsin.engines.worker.event_order import as_json, as_sorted, text_of
 from tocsin.engines.worker.event_tables import Candidates, Events, candidates
+from tocsin.engines.worker.rows import codes, integers
 from tocsin.kernels.conditions import anonymous
 from tocsin.kernels.expressions.slots import slot_values
+from tocsin.kernels.hashes import rows_alike
 from tocsin.kernels.model import WORD_BITS, Held, Integers, Source
 from tocsin.kernels.reach import Search
 from tocsin.language import expressions as ex
@@ -32,6 +34,7 @@ from tocsin.plan import manifest as names
 from tocsin.plan.choose_columns import manifest_of
 from tocsin.plan.manifest import Digest, Manifest, Reader, Tie, TrimmedDigest, Value
 
+FAR = 16
 HELD = {Held.INTEGER: pa.int64(), Held.FLOAT: pa.float64(), Held.BOOLEAN: pa.bool_()}
 # The types of columns that hold such values already.
 COLUMNS_OF: Mapping[Held, tuple[Callable[[pa.DataType], bool], ...]] = {
@@ -96,13 +99,22 @@ class Digests:
 
     def __getitem__(self, rows: Integers) -> Integers:
         """The digests of some rows of the table."""
-        new = np.unique(rows[~self.is_known[rows]])
+        new = _distinct(rows[~self.is_known[rows]])
         parts = np.split(new, np.searchsorted(new, self.begins[1:-1]))
         for group, begin, part in zip(self.groups, self.begins, parts, strict=False):
             if len(part):
                 self.found[part] = group.digests(self.content, part - begin)
         self.is_known[new] = True
         return self.found[rows]
+
+
+def _distinct(rows: Integers) -> Integers:
+    """Different rows in their order; those of a portion of matches are mostly near each other."""
+    if not len(rows) or (span := int(rows.max()) - (low := int(rows.min())) + 1) > FAR * len(rows):
+        return np.unique(rows)
+    marked = np.zeros(span, np.bool_)
+    marked[rows - low] = True
+    return np.flatnonzero(marked) + low
 
 
 class _Scan:
@@ -159,8 +171,7 @@ class _Scan:
             case names.TypeName():
                 return pa.concat_arrays([group.type_names() for group in self.groups])
             case names.Text():
-                texts = [text_of(row, group.time) for group in self.groups for row in group.rows()]
-                return pa.array(texts, pa.string())
+                return self._texts()
             case names.Position():
                 return self._numbered(content.ties, is_whole=True)
             case Digest() | TrimmedDigest():
@@ -190,6 +201,25 @@ class _Scan:
         values = [value for group in self.groups for value in _values(group, content)]
         return _ranked(values) if held is Held.RANK else pa.array(values, HELD[held])
 
+    def _texts(self) -> pa.Array:
+        """Events as texts: where all of them are here, of those that nothing else may order."""
+        parts = [np.arange(group.size) for group in self.groups]
+        if self.schema is None:
+            keys = [content for content in self.manifest.columns.values() if isinstance(content, names.Key)]
+            arrays = [self._typed("", key.attribute, key.type) for key in keys]
+            times = integers(pa.concat_arrays([group.times() for group in self.groups]))
+            alike = rows_alike([times, codes(arrays)] if arrays and not self.manifest.crosses_partitions else [times])
+            begins = np.cumsum([0, *(group.size for group in self.groups)])
+            split = np.split(alike, np.searchsorted(alike, begins[1:-1]))
+            parts = [part - begin for part, begin in zip(split, begins[:-1], strict=True)]
+        texts = []
+        for group, part in zip(self.groups, parts, strict=True):
+            own = np.full(group.size, -1)
+            own[part] = np.arange(len(part))
+            found = pa.array([text_of(row, group.time) for row in group.rows(part)], pa.string())
+            texts.append(found.take(pa.array(own, mask=own < 0)))
+        return pa.concat_arrays(texts)
+
     def _numbered(self, ties: Sequence[Tie], *, is_whole: bool) -> pa.Array:
         """The number of each event in the order of times and ties, of whole events also of types and texts."""
         places = [
@@ -200,7 +230,10 @@ class _Scan:
             )
             for group in self.groups
             for time, kind, row in zip(
-                group.times().to_pylist(), group.type_names().to_pylist(), group.rows(), strict=True
+                group.times().to_pylist(),
+                group.type_names().to_pylist(),
+                group.rows(np.arange(group.size)),
+                strict=True,
             )
         ]
         try:

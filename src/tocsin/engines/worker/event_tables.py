@@ -211,9 +211,9 @@ class Candidates:
         """The type of each event."""
         return pa.array(self.types, pa.string()).take(pa.array(self.kinds))
 
-    def rows(self) -> Sequence[Row]:
-        """The events as Python values."""
-        return as_rows({name: self.values(name) for name in self.names}, np.arange(self.size))
+    def rows(self, places: Integers) -> Sequence[Row]:
+        """Some events as Python values."""
+        return as_rows({name: self.values(name) for name in self.names}, places)
 
     def of_type(self, kind: str) -> Mask:
         """Which events are of a type."""

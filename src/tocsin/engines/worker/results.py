@@ -20,13 +20,13 @@ from tocsin.analysis.types import DataType, Kind
 from tocsin.engines.worker.arrow_types import ARROW, renamed
 from tocsin.engines.worker.event_order import place_of
 from tocsin.engines.worker.gather import OF_MONOIDS, as_array
-from tocsin.engines.worker.rows import array_of, integers
+from tocsin.engines.worker.rows import integers
 from tocsin.engines.worker.summaries import TOTALS, WINDOW, added_up
+from tocsin.engines.worker.threads import in_threads
 from tocsin.engines.worker.vectors import column_of
 from tocsin.errors import NumberTooLargeError, TypeMismatchError, message_of
 from tocsin.expressions import interpret
 from tocsin.kernels.beginnings import missing_variables
-from tocsin.kernels.model import Integers
 from tocsin.kernels.trends.request import keys_of, needs_of, requested_in
 from tocsin.kernels.trends.totals import Totals, too_large
 from tocsin.kernels.trends.trend_count import Trend
@@ -37,7 +37,7 @@ from tocsin.plan import manifest as names
 Bags = dict[str, list[dict[str, Any]]]
 Known = dict[ex.Expression, Any]
 Member = TypeVar("Member")  # of a group: a match, or totals of several
-HEX = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint8).reshape(256, 2)  # of each byte
+HEX = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint16)  # the two digits of each byte
 ASKED = "__tocsin_asked"  # what stands for a variable that holds what was asked of bags
 
 
@@ -74,7 +74,9 @@ class Result:
     def _table(self, time: pa.DataType) -> pa.Table:
         query, found = self.query, self.found
         columns = {
-            "match_id": _ids(*(integers(array_of(found, half)) for half in (names.FIRST_HALF, names.SECOND_HALF))),
+            "match_id": pa.chunked_array(
+                in_threads(_ids, found.select([names.FIRST_HALF, names.SECOND_HALF]).to_batches()), pa.string()
+            ),
             "start": found.column(names.START).cast(time),
             "end": found.column(names.END).cast(time),
         }
@@ -190,15 +192,18 @@ def _of_each(lists: pa.ListArray, number: int) -> pa.ListArray:
     return pa.ListArray.from_arrays(lists.offsets, lists.values.field(number), mask=lists.is_null())
 
 
-def _ids(first: Integers, second: Integers) -> pa.Array:
-    """The two halves of ids as text.
+def _ids(pairs: pa.RecordBatch) -> pa.Array:
+    """Ids as texts, from their halves.
 
-    >>> _ids(np.array([1]), np.array([-1])).to_pylist()
+    >>> _ids(pa.record_batch({"first": [1], "second": [-1]})).to_pylist()
     ['0000000000000001ffffffffffffffff']
     """
-    halves = np.stack((first, second), axis=1).astype(">i8").view(np.uint8)
-    digits = pa.py_buffer(HEX[halves].reshape(-1).tobytes())
-    return pa.StringArray.from_buffers(len(first), pa.py_buffer(np.arange(len(first) + 1, dtype=np.int32) * 32), digits)
+    first, second = map(integers, pairs.columns)
+    halves = np.empty((len(first), 2), ">i8")
+    halves[:, 0], halves[:, 1] = first, second
+    digits = HEX.take(halves.view(np.uint8))
+    ends = np.arange(len(first) + 1, dtype=np.int32) * 32
+    return pa.StringArray.from_buffers(len(first), pa.py_buffer(ends), pa.py_buffer(digits))
 
 
 def grouped(bound: BoundQuery, rows: list[list[Any]], time: pa.DataType) -> pa.Table:
