@@ -40,7 +40,10 @@ TRACES = {
 # What is called like an action and is none, and the one verb that says it runs a job.
 ALLOWED = {
     "acer/stream.py": {"take"},  # of Arrow tables
-    **{f"engines/worker/{name}.py": {"take"} for name in ("event_tables", "gather", "rows", "summaries")},
+    **{
+        f"engines/worker/{name}.py": {"take"}
+        for name in ("arrow_scan", "event_tables", "gather", "results", "rows", "summaries")
+    },
     "engines/local/shards.py": {"take"},  # likewise
     **{f"engines/stream/{name}.py": {"take"} for name in ("packing", "shard_rules")},
     "engines/local/arrow_inputs.py": {"collect"},  # of a LazyFrame of Polars

@@ -14,7 +14,6 @@ Importing Tocsin imports neither Spark nor NumPy.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tocsin import reference, sinks
 from tocsin.api import Pattern, pattern
 from tocsin.errors import TocsinError, TocsinWarning
 from tocsin.feasibility import Feasibility, feasibility
@@ -22,11 +21,11 @@ from tocsin.language import builder
 from tocsin.language.builder import absent, all_of, any_of, col, event, lit, seq
 from tocsin.language.user_defined import Monoid, function
 from tocsin.optimizer.statistics import Statistics
-from tocsin.rule_api import Rules, rules
 
 if TYPE_CHECKING:
-    from tocsin import acer
+    from tocsin import acer, reference, sinks
     from tocsin.progress import Progress, TocsinListener
+    from tocsin.rule_api import Rules, rules
 
 __version__ = "0.1.0"
 
@@ -58,12 +57,19 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import what needs Spark when it is used."""
-    if name in ("Progress", "TocsinListener"):
-        from tocsin import progress
+# What is imported when it is used, because it needs Spark or not everybody needs it: modules, and names in modules.
+LAZY = {
+    **dict.fromkeys(("acer", "reference", "sinks")),
+    **dict.fromkeys(("Progress", "TocsinListener"), "progress"),
+    **dict.fromkeys(("Rules", "rules"), "rule_api"),
+}
 
-        return getattr(progress, name)
-    if name == "acer":
-        return importlib.import_module("tocsin.acer")
-    raise AttributeError(f"module `tocsin` has no attribute `{name}`")
+
+def __getattr__(name: str) -> Any:
+    """Import what was not needed before."""
+    if name not in LAZY:
+        raise AttributeError(f"module `tocsin` has no attribute `{name}`")
+    module = importlib.import_module(f"tocsin.{LAZY[name] or name}")
+    found = getattr(module, name) if LAZY[name] else module
+    globals()[name] = found
+    return found

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from tocsin.kernels import compile, kept
+from tocsin.kernels import compile, kept_functions
 
 TEXT = "@compiled\ndef search():\n    return 0, 0, 0, 0\n"
 
@@ -40,7 +40,7 @@ def test_what_is_compiled_is_used() -> None:
 def test_the_price_is_low_for_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     new = compile._price(TEXT)
-    monkeypatch.setattr(kept, "has", lambda module: module == compile._name(TEXT))
+    monkeypatch.setattr(kept_functions, "has", lambda module: module == compile._name(TEXT))
     assert new - compile._price(TEXT) == pytest.approx(compile.COMPILING - compile.READING)
     monkeypatch.setenv("TOCSIN_JIT", "0")
     assert compile._price(TEXT) == math.inf

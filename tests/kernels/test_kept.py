@@ -15,7 +15,11 @@ from typing import Any
 
 import pytest
 
-from tocsin.kernels import compile, kept
+import tocsin
+from tocsin import kept
+from tocsin.errors import QuerySyntaxError
+from tocsin.kernels import compile
+from tocsin.language import grammars
 
 TEXT = "@compiled\ndef search(x):\n    return x + 41, 0, 0, 0\n"
 LIBRARY = "@compiled\ndef twice(x):\n    return 2 * x\n\n\n"
@@ -60,7 +64,7 @@ def test_compiled_functions_are_kept_in_the_users_cache_directory(home: Path) ->
     folder = kept.folder()
     assert folder is not None and folder.is_relative_to(home)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert len(files()) == 1 and compile.kept.has(compile._name(TEXT))
+    assert len(files()) == 1 and compile.kept_functions.has(compile._name(TEXT))
     assert answer() == (42, 1)
 
 
@@ -189,7 +193,7 @@ def test_a_process_that_can_write_nowhere_still_compiles(tmp_path: Path) -> None
     """HOME and the temporary directory cannot be written, and nothing is written beside the installed files."""
     program = (
         "import tempfile; tempfile.tempdir = '/proc/none'\n"
-        "from tocsin.kernels import compile, kept\n"
+        "from tocsin import kept\nfrom tocsin.kernels import compile\n"
         f"assert compile.fast({TEXT!r})(1)[0] == 42 and kept.folder() is None\n"
     )
     environment = {**os.environ, "HOME": "/proc/none", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -207,7 +211,8 @@ def test_workers_keep_theirs_in_a_private_directory_and_replace_damaged_files(sp
 
         import pandas as pd
 
-        from tocsin.kernels import compile, kept
+        from tocsin import kept
+        from tocsin.kernels import compile
 
         list(frames)
         os.environ["HOME"] = "/proc/none"
@@ -230,3 +235,20 @@ def test_workers_keep_theirs_in_a_private_directory_and_replace_damaged_files(sp
     rows = spark.range(1).coalesce(1).mapInPandas(on_a_worker, "found long, folder string, mode string").collect()
     folder = f"{tmp_path}/tocsin-kernels-{os.geteuid()}"
     assert [tuple(row) for row in rows] == [(42, folder, "0o700")] * 2
+
+
+def test_the_tables_of_parsers_are_kept_too() -> None:
+    def parsed() -> tuple[str, str]:
+        grammars.grammar.cache_clear()
+        with pytest.raises(QuerySyntaxError) as refused:
+            tocsin.pattern("PATTERN SEQ(A a, B b WITHIN 1 HOUR")
+        return str(tocsin.pattern("PATTERN SEQ(A a, B b) WITHIN 1 HOUR")), str(refused.value)
+
+    made = parsed()
+    (file,) = files()
+    assert file.suffix == ".parser"
+    written = file.read_bytes()
+    assert parsed() == made
+    file.write_bytes(written[:-1])  # damaged, and replaced
+    assert parsed() == made and kept.read(file) is not None
+    grammars.grammar.cache_clear()

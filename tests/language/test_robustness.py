@@ -13,7 +13,7 @@ from tests import trees
 
 from tocsin.errors import QuerySyntaxError
 from tocsin.language import ast
-from tocsin.language.grammars import grammar
+from tocsin.language.grammars import parser_of, text_of
 from tocsin.language.messages import pieces_of
 from tocsin.language.sase import parse, print_query
 
@@ -40,6 +40,8 @@ INTRUDERS = [
     *["INTERVAL", "SEMANTICS", "TIMESTAMP", "a", "a.x", "b[i]", "5", "5.5", "5 MINUTES", "'text'"],
 ]
 
+SASE = parser_of(text_of("sase"))
+
 
 def tree_or_message(text):
     try:
@@ -54,15 +56,14 @@ def tree_or_message(text):
 @functools.cache
 def sentences():
     """Sentences of the grammar, their words set apart by blanks as a person would."""
-    sase = grammar("sase")
     apart = {
         terminal.name: st.from_regex(
             re.compile(terminal.pattern.to_regexp()), fullmatch=True, alphabet=st.characters(codec="latin-1")
         ).map(" {} ".format)
-        for terminal in sase.terminals
+        for terminal in SASE.terminals
         if terminal.name not in {"BLANK", "COMMENT", "LINE_COMMENT"}
     }
-    return from_lark(sase, start="query", explicit=apart)
+    return from_lark(SASE, start="query", explicit=apart)
 
 
 @pytest.mark.long
@@ -74,7 +75,7 @@ def test_sentences_of_the_grammar_parse_or_are_explained(data):
 @pytest.mark.long
 @given(st.data())
 def test_sentences_run_together_parse_or_are_explained(data):
-    tree_or_message(data.draw(from_lark(grammar("sase"), start="query")))
+    tree_or_message(data.draw(from_lark(SASE, start="query")))
 
 
 @given(st.text())

@@ -1,8 +1,8 @@
 """Generated text, and the function that it becomes: compiled by numba where that pays, otherwise plain Python.
 
 numba needs seconds for a new function, so that it must be worth it. A text becomes a module named by its hash, and
-what is compiled is kept on disk under that name (`kept`): every process of this user that needs the same function again
-finds it compiled.
+what is compiled is kept on disk under that name (`kept_functions`): every process of this user that needs the same
+function again finds it compiled.
 
 Small tasks begin in plain Python. A worker that gets many of them rents until it has paid the price, and then buys:
 once plain Python has taken as long as the compiled function would cost, it is compiled.
@@ -29,7 +29,7 @@ import numpy as np
 
 from tocsin.errors import NumberTooLargeError
 from tocsin.expressions import numeric
-from tocsin.kernels import kept
+from tocsin.kernels import kept_functions
 from tocsin.kernels.expressions import prefixes
 from tocsin.kernels.links import steps
 from tocsin.kernels.search import helpers
@@ -161,7 +161,7 @@ def note_plain(text: str, seconds: float) -> None:
 def _price(text: str) -> float:
     if not _version():
         return math.inf
-    return (READING if kept.has(_name(text)) else COMPILING) + (0.0 if "numba" in sys.modules else IMPORTING)
+    return (READING if kept_functions.has(_name(text)) else COMPILING) + (0.0 if "numba" in sys.modules else IMPORTING)
 
 
 def _name(text: str) -> str:
@@ -203,7 +203,7 @@ def _jitted() -> dict[str, Any]:
     def compiled(function: Callable[..., Any]) -> Any:
         """A function that numba compiles, and whose compiled forms are kept."""
         dispatcher: Any = numba.njit(nogil=True)(function)
-        dispatcher._cache = kept.KeptFunction(function)
+        dispatcher._cache = kept_functions.KeptFunction(function)
         return dispatcher
 
     return {**CONSTANTS, **{name: numba.njit(each) for name, each in HELPERS.items()}, "compiled": compiled}

@@ -48,7 +48,8 @@ def lists(
         members[source.variable] = _sorted(chosen, codes, sorted_by)
     codes_found = [members[source.variable][1] for source in sources if not source.is_negated]
     known = [code[differs(code)] for code in codes_found]
-    groups = np.unique(np.concatenate(known)) if known else np.empty(0, np.int64)
+    groups = np.sort(np.concatenate([np.empty(0, np.int64), *known]))
+    groups = groups[differs(groups)]
     starts = np.full(len(groups), base) if slice_of is None else slice_of(groups) * rows.width_us
     made = Lists(len(groups), starts, {}, {})
     made.arrays["own_low"], made.arrays["own_high"] = _owned(rows, times, base, len(groups))

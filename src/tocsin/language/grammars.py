@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from functools import cache
-from importlib import resources
+from importlib import metadata, resources
+from io import BytesIO
 from itertools import islice
 from typing import TypeVar
 
 from lark import Lark, Token, Tree
 
+from tocsin import kept
 from tocsin.errors import QuerySyntaxError, TextTooLongError
 from tocsin.language import expressions as ex
 from tocsin.source import Place, Source
@@ -26,16 +29,32 @@ LONGEST_TEXT = 1_000_000
 
 @cache
 def grammar(language: str, start: str = "query") -> Lark:
-    """The parser of a language, made when its first text is read and then kept; `start` is its whole text."""
+    """The parser of a language, made when its first text is read and then kept; `start` is its whole text.
+
+    Its tables are kept on disk too: making them takes most of the time of a first query.
+    """
+    text = text_of(language)
+    place, key = kept.folder(), f"{sys.implementation.cache_tag} {metadata.version('lark')} {start}\n{text}"
+    file = None if place is None else place / f"{language}.{kept.HASH(key.encode()).hexdigest()[:32]}.parser"
+    tables = kept.read(file)
+    if tables is not None:
+        return Lark.load(BytesIO(tables))
+    parser = parser_of(text, start)
+    if file is not None:
+        parser.save(buffer := BytesIO())
+        kept.write(file, buffer.getvalue())
+    return parser
+
+
+def text_of(language: str) -> str:
+    """The grammar of a language."""
     files = resources.files("tocsin.language")
-    texts = [file.read_text("utf-8") for file in (files / "shared.lark", files / language / "grammar.lark")]
-    return Lark(
-        "\n".join(texts),
-        start=[start, "expression"],
-        parser="lalr",
-        lexer="contextual",
-        propagate_positions=True,
-    )
+    return "\n".join(file.read_text("utf-8") for file in (files / "shared.lark", files / language / "grammar.lark"))
+
+
+def parser_of(text: str, start: str = "query") -> Lark:
+    """The parser of a grammar, made anew."""
+    return Lark(text, start=[start, "expression"], parser="lalr", lexer="contextual", propagate_positions=True)
 
 
 def source_of(text: str, name: str, longest: int = LONGEST_TEXT) -> Source:

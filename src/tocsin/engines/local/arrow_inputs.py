@@ -19,6 +19,7 @@ from tocsin import errors
 from tocsin.analysis.names import RESERVED_PREFIX
 from tocsin.engines.local.read_files import first_sentence, table_at
 from tocsin.engines.wording import missing, reserved
+from tocsin.engines.worker.arrays import numbers_of, of_values
 from tocsin.engines.worker.arrow_types import normal
 from tocsin.engines.worker.event_tables import SLICE, OfOneType
 from tocsin.engines.worker.threads import in_threads
@@ -154,7 +155,7 @@ def _column(name: str, values: Sequence[Any], owner: str) -> pa.Array:
     if any(issubclass(kind, Mapping | Iterable) and not issubclass(kind, str | bytes) for kind in kinds):
         _require_shallow(place, values)
     try:
-        return pa.array(values)
+        return of_values(values)
     except Exception as problem:  # Arrow's own, and whatever the classes of values raise
         raise _not_held(place, values, problem) from None
 
@@ -270,7 +271,7 @@ def _require_readable(place: str, column: pa.ChunkedArray) -> None:
     """Refuse texts that are not UTF-8, which files may hold, and time zones that do not exist."""
     if pa.types.is_timestamp(column.type) and column.type.tz is not None:
         try:
-            pc.assume_timezone(pa.scalar(0, pa.timestamp("us")), column.type.tz)
+            pc.assume_timezone(pa.nulls(1, pa.timestamp("us")), column.type.tz)
         except pa.ArrowException:
             raise errors.InvalidInputError(
                 f"{place} has the time zone `{column.type.tz}`, which does not exist.",
@@ -379,5 +380,5 @@ def of_each_type(table: pa.Table, types: Sequence[str], type_column: str) -> dic
         for kind in part.dictionary.to_pylist():
             numbers.setdefault(kind, len(numbers))
     found = [np.array([numbers[kind] for kind in part.dictionary.to_pylist()], np.int32) for part in parts]
-    codes = np.concatenate([own[part.indices.to_numpy()] for own, part in zip(found, parts, strict=True)])
+    codes = np.concatenate([own[numbers_of(part.indices)] for own, part in zip(found, parts, strict=True)])
     return {kind: OfOneType(table, codes, numbers.get(kind, -1)) for kind in dict.fromkeys((*types, *numbers))}

@@ -22,19 +22,15 @@ from tocsin.engines.local.shards import OfShard, Shard, shards_of
 from tocsin.engines.wording import missing, unordered
 from tocsin.engines.worker.arrow_scan import Shipped, ship
 from tocsin.engines.worker.arrow_types import types_in
-from tocsin.engines.worker.compacted import compact_table, refused_compact
 from tocsin.engines.worker.event_tables import Events
 from tocsin.engines.worker.gather import Gatherer
 from tocsin.engines.worker.results import Result, answered, grouped
-from tocsin.engines.worker.summaries import counting as counting_member
 from tocsin.engines.worker.tasks import RULE, Member, Task, placed, schema_of, search_groups, task_of
 from tocsin.engines.worker.threads import in_threads
 from tocsin.kernels.hashes import Gatherable
 from tocsin.kernels.matches import check_memory
 from tocsin.kernels.reach import Search
 from tocsin.kernels.shared import common
-from tocsin.kernels.trends.request import keys_of, needs_of
-from tocsin.kernels.trends.trend_count import Trend
 from tocsin.optimizer.choose import MOST_MEMORY
 from tocsin.options import Options, untimed
 from tocsin.plan import manifest as names
@@ -43,7 +39,8 @@ from tocsin.plan.plan import Plan, plan_of
 from tocsin.plan.strategies import STRATEGIES, TREND, unsupported
 from tocsin.plan.strategy import LOCALLY
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what counts and packs matches is imported where it runs
+    from tocsin.kernels.trends.trend_count import Trend
     from tocsin.plan.rule_plan import RulePlan
 
 
@@ -60,6 +57,8 @@ def match(query: alg.Query, inputs: Any, options: Options | None = None, *, warn
     is_alone = strategy in ("automaton", "kernel", "trend")
     refusal = STRATEGIES[strategy].refuses(query, engine=LOCALLY) if is_alone else unsupported(query, LOCALLY)
     if refusal is None and is_compact:
+        from tocsin.engines.worker.compacted import refused_compact
+
         refusal = refused_compact(query, LOCALLY, strategy)
     if refusal is not None:
         raise refusal
@@ -83,6 +82,8 @@ def run(plan: Plan, events: Sequence[Events]) -> pa.Table:
     require_columns(tables, ties, id)
     clock = tables[named[0]].schema.field(plan.times[named[0]]).type
     if is_compact:
+        from tocsin.engines.worker.compacted import compact_table
+
         return compact_table(plan.written, events, ties, options.unit)
     if search is None:
         return grouped(bound, rows_over_all(plan.counted, events, ties), clock)
@@ -174,13 +175,16 @@ def _found(
 
 def rows_over_all(trend: Trend, events: Sequence[Events], ties: Sequence[str]) -> list[list[Any]]:
     """The window if there are windows, and the values of RETURN, for every group or for all."""
+    from tocsin.engines.worker.summaries import counting
+    from tocsin.kernels.trends.request import keys_of, needs_of
+
     needs = needs_of(keys_of(trend.kernel.query, trend.machine))
     reader = Reader(trend.kernel, needs, ties=tuple(ties), with_digests=False)
     shipped = ship([reader], events, named=alg.event_types(trend.kernel.query.pattern))
     (layout,) = shipped.manifest.layouts
 
     def task(width_us: int | None, _: Shard) -> Task:
-        return task_of(counting_member(trend, layout), width_us)
+        return task_of(counting(trend, layout), width_us)
 
     counted = list(_found(shipped, [trend.kernel], task, MOST_MEMORY)) if shipped.table.num_rows else []
     return answered(trend, pa.Table.from_batches(counted) if counted else None)

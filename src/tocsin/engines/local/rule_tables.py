@@ -15,6 +15,7 @@ from tocsin.analysis.types import DataType, from_spark_name
 from tocsin.engines.local import match as local
 from tocsin.engines.local.arrow_inputs import of_each_type, require_type_names, table_of, tables_of
 from tocsin.engines.rule_run import RESULT, Run, lacks
+from tocsin.engines.worker.arrays import of_values
 from tocsin.engines.worker.arrow_types import in_type, to_arrow, types_in
 from tocsin.options import Options
 from tocsin.plan.plan import Plan
@@ -110,7 +111,7 @@ class Local:
 
 def _beside(found: Mapping[str, pa.Table]) -> pa.Table:
     """The matches of rules below each other, with the names of the rules, and the variables of each as one column."""
-    names = pa.array([rule for rule, table in found.items() for _ in range(table.num_rows)], pa.string())
+    names = of_values([rule for rule, table in found.items() for _ in range(table.num_rows)], pa.string())
     common = pa.concat_tables([table.select(RESULT[1:]) for table in found.values()], promote_options="default")
     columns = dict(zip(RESULT, [pa.chunked_array([names]), *common.columns], strict=True))
     before = 0

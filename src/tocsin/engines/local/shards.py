@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from tocsin.engines.worker.arrays import of_numbers
 from tocsin.engines.worker.rows import array_of, integers, partition_of
 from tocsin.kernels.hashes import Gatherable
 from tocsin.kernels.model import Integers
@@ -88,10 +89,10 @@ def _slices(table: pa.Table, ts: Integers, width: int, searches: Sequence[Search
             shard = Shard(table.slice(begin, end - begin), begin)
         else:
             places = np.flatnonzero((ts >= first) & (ts <= last))
-            shard = Shard(table.take(pa.array(places)), places=places)
+            shard = Shard(table.take(of_numbers(places)), places=places)
         if shard.table.num_rows:
             copies = (shard.of(bits) & ~3) | (OWN_COPY + number - shard.of(own))
-            part = shard.table.set_column(table.schema.get_field_index(BITS), BITS, pa.array(copies))
+            part = shard.table.set_column(table.schema.get_field_index(BITS), BITS, of_numbers(copies))
             yield replace(shard, table=part)
 
 
@@ -102,4 +103,4 @@ def _by_key(table: pa.Table, partition: Integers, most: int) -> Iterator[Shard]:
     for number in range(most):
         places = np.flatnonzero(numbers == number)
         if len(places):
-            yield Shard(table.take(pa.array(places)), places=places)
+            yield Shard(table.take(of_numbers(places)), places=places)

@@ -20,10 +20,11 @@ import pyarrow.compute as pc
 
 from tocsin import errors
 from tocsin.analysis.types import DataType
+from tocsin.engines.worker.arrays import of_numbers, of_values
 from tocsin.engines.worker.arrow_types import completed, schemas_of, to_arrow
 from tocsin.engines.worker.event_order import as_json, as_sorted, text_of
 from tocsin.engines.worker.event_tables import Candidates, Events, candidates
-from tocsin.engines.worker.rows import codes, integers
+from tocsin.engines.worker.rows import codes, integers, plus_zero
 from tocsin.kernels.conditions import anonymous
 from tocsin.kernels.expressions.slots import slot_values
 from tocsin.kernels.hashes import rows_alike
@@ -131,7 +132,7 @@ class _Scan:
         return pa.table({**columns, names.BITS: self._joined(self._bits)})
 
     def _joined(self, of: Callable[[Candidates], Integers]) -> pa.Array:
-        return pa.array(np.concatenate([of(group) for group in self.groups]))
+        return of_numbers(np.concatenate([of(group) for group in self.groups]))
 
     def _bits(self, group: Candidates) -> Integers:
         """The flags of events, and the numbers of their types."""
@@ -161,7 +162,7 @@ class _Scan:
                 return self._held(content)
             case names.Key():
                 found = self._typed(name, content.attribute, content.type)
-                return pc.add(found, 0.0) if pa.types.is_floating(found.type) else found  # −0.0 is 0.0
+                return plus_zero(found)
             case names.Time():
                 return pa.concat_arrays([group.times() for group in self.groups])
             case Tie():
@@ -199,7 +200,7 @@ class _Scan:
         if all(part is not None for part in found):
             return pa.concat_arrays(found)
         values = [value for group in self.groups for value in _values(group, content)]
-        return _ranked(values) if held is Held.RANK else pa.array(values, HELD[held])
+        return _ranked(values) if held is Held.RANK else of_values(values, HELD[held])
 
     def _texts(self) -> pa.Array:
         """Events as texts: where all of them are here, of those that nothing else may order."""
@@ -216,8 +217,8 @@ class _Scan:
         for group, part in zip(self.groups, parts, strict=True):
             own = np.full(group.size, -1)
             own[part] = np.arange(len(part))
-            found = pa.array([text_of(row, group.time) for row in group.rows(part)], pa.string())
-            texts.append(found.take(pa.array(own, mask=own < 0)))
+            found = of_values([text_of(row, group.time) for row in group.rows(part)], pa.string())
+            texts.append(found.take(of_numbers(own, own < 0)))
         return pa.concat_arrays(texts)
 
     def _numbered(self, ties: Sequence[Tie], *, is_whole: bool) -> pa.Array:
@@ -243,7 +244,7 @@ class _Scan:
                 f"The tie columns of events at one time cannot be compared: {problem}.",
                 hint="`tie=` names columns that have one type in all inputs.",
             ) from None
-        return pa.array([numbers[place] for place in places], pa.int64())
+        return of_values([numbers[place] for place in places], pa.int64())
 
 
 def _value(group: Candidates, content: Value) -> pa.Array | None:
@@ -262,7 +263,7 @@ def _value(group: Candidates, content: Value) -> pa.Array | None:
     value = pa.nulls(group.size, wanted)
     for kind, expression in expressions.items():
         column = columns[list(found).index(anonymous(expression))]
-        value = pc.if_else(pa.array(group.of_type(kind)), column, value)
+        value = pc.if_else(of_numbers(group.of_type(kind)), column, value)
     return value
 
 
@@ -284,4 +285,4 @@ def _ranked(values: list[Any]) -> pa.Array:
         known = [None if value is None else Decimal(value) for value in values]
         scale = max((max(0, -int(value.as_tuple().exponent)) for value in known if value is not None), default=0)
         return pa.array(known, pa.decimal256(76, scale))
-    return pa.array(values) if any(value is not None for value in values) else pa.nulls(len(values), pa.string())
+    return of_values(values) if any(value is not None for value in values) else pa.nulls(len(values), pa.string())

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tocsin.engines.worker.arrays import nulls_of, numbers_of
 from tocsin.engines.worker.rows import integers
 from tocsin.expressions.objects import microseconds
 from tocsin.kernels import hashes
@@ -51,7 +52,7 @@ def digests(salt: int, prefix: Sequence[str], columns: Mapping[str, Any], size: 
 def _read(column: Any, salt: int) -> tuple[Mask, Chain]:
     """Which values are NULL, and what chains the others."""
     if isinstance(column, pa.Array):
-        is_null = column.is_null().to_numpy(zero_copy_only=False)
+        is_null = nulls_of(column)
         numbers = _numbers_in(column, salt)
         if numbers is not None:
             return is_null, _of_numbers(numbers)
@@ -76,13 +77,13 @@ def _numbers_in(column: pa.Array, salt: int) -> Integers | None:
         fields = {field.name: part for field, part in zip(dtype, column.flatten(), strict=True)}
         return digests(salt, [], fields, len(column))
     if is_a.is_floating(dtype):
-        doubles = column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
-        return np.asarray(doubles + 0.0).view(np.int64)
+        doubles: Integers = (numbers_of(column.cast(pa.float64())) + 0.0).view(np.int64)
+        return doubles
     if is_a.is_null(dtype):
         return np.zeros(len(column), np.int64)
     if not (is_a.is_boolean(dtype) or is_a.is_integer(dtype) or is_a.is_timestamp(dtype) or is_a.is_duration(dtype)):
         return None
-    return integers(column.cast(pa.int64()).fill_null(0))
+    return integers(column)
 
 
 def _places(column: pa.Array) -> tuple[Integers, Integers, hashes.Bytes]:

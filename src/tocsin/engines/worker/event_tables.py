@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tocsin.engines.worker.arrays import nulls_of, numbers_of, of_numbers, of_values
 from tocsin.engines.worker.digests import digests
 from tocsin.engines.worker.threads import in_threads
 from tocsin.engines.worker.vectors import column_of
@@ -45,7 +46,7 @@ class OfOneType:
 
     @cached_property
     def _rows(self) -> pa.Array:
-        return pa.array(np.flatnonzero(self.marked(0, len(self._codes))))
+        return of_numbers(np.flatnonzero(self.marked(0, len(self._codes))))
 
     @property
     def column_names(self) -> list[str]:
@@ -140,7 +141,8 @@ def _chosen(
 
 def _mask(column: pa.ChunkedArray) -> Mask:
     """Which values are TRUE, as an array that may be written."""
-    return np.array(column.fill_null(False).to_numpy(), np.bool_)
+    found: Mask = numbers_of(column)
+    return found & ~nulls_of(column) if column.null_count else found.copy()
 
 
 def _passed(source: Source, table: pa.Table, passed: Mask) -> Mask:
@@ -171,7 +173,7 @@ def as_rows(columns: Mapping[str, pa.ChunkedArray], places: Integers) -> Sequenc
     """Some rows as Python values."""
     if not columns:
         return [{}] * len(places)
-    return pa.table(columns).take(pa.array(places)).to_pylist()  # type: ignore[no-any-return]
+    return pa.table(columns).take(of_numbers(places)).to_pylist()  # type: ignore[no-any-return]
 
 
 class Candidates:
@@ -184,7 +186,7 @@ class Candidates:
         self.flags = flags  # by bit, which rows have it
         self.size = len(rows)
         self.names = dict.fromkeys(self.table.column_names)
-        self._rows = None if self.size == self.table.num_rows else pa.array(rows)
+        self._rows = None if self.size == self.table.num_rows else of_numbers(rows)
         self._columns: dict[str, pa.ChunkedArray] = {}
 
     def values(self, attribute: str) -> pa.ChunkedArray:
@@ -209,7 +211,7 @@ class Candidates:
 
     def type_names(self) -> pa.Array:
         """The type of each event."""
-        return pa.array(self.types, pa.string()).take(pa.array(self.kinds))
+        return of_values(self.types, pa.string()).take(of_numbers(self.kinds))
 
     def rows(self, places: Integers) -> Sequence[Row]:
         """Some events as Python values."""
@@ -242,7 +244,7 @@ class Candidates:
             own = np.flatnonzero(self.kinds[rows] == number)
             if not len(own) or (content.types is not None and name not in content.types):
                 continue
-            places, nothing = pa.array(rows[own]), pa.nulls(len(own))
+            places, nothing = of_numbers(rows[own]), pa.nulls(len(own))
             columns = {
                 each: self.values(each).take(places).combine_chunks() if each in kept else nothing
                 for each in attributes

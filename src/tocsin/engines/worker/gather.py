@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tocsin.engines.worker.arrays import of_numbers, of_values
 from tocsin.engines.worker.rows import column_of
 from tocsin.errors import TypeMismatchError, shown
 from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches
@@ -67,15 +68,15 @@ class Gatherer:
 
     def batch(self, matches: Matches, halves: tuple[Integers, Integers] | None) -> pa.RecordBatch:
         """The matches with their interval in microseconds, the halves of their ids, and a column per variable."""
-        found = {manifest.START: pa.array(matches.start), manifest.END: pa.array(matches.end)}
+        found = {manifest.START: of_numbers(matches.start), manifest.END: of_numbers(matches.end)}
         if halves is not None:
-            found[manifest.FIRST_HALF], found[manifest.SECOND_HALF] = pa.array(halves[0]), pa.array(halves[1])
+            found[manifest.FIRST_HALF], found[manifest.SECOND_HALF] = of_numbers(halves[0]), of_numbers(halves[1])
         if matches.missing is not None:
-            found[manifest.MISSING] = pa.array(matches.missing)
+            found[manifest.MISSING] = of_numbers(matches.missing)
         for number, one in enumerate(self.gathered):
             found[manifest.variable(number)] = self._column(one, matches.events[one.name], matches.made)
         for number, (numbers, nulls) in enumerate(matches.values):
-            found[manifest.value(number)] = pa.array(numbers, mask=nulls)
+            found[manifest.value(number)] = of_numbers(numbers, nulls)
         return pa.RecordBatch.from_arrays([*found.values()], names=[*found])
 
     def _column(self, one: Gathered, held: Integers | Bag, made: Made | None) -> pa.Array:
@@ -89,19 +90,19 @@ class Gatherer:
         # A variable that is iterated in one OR branch only is a bag in all of them.
         bound = np.flatnonzero(~unbound)
         offsets = np.append(0, np.cumsum(~unbound))
-        return _lists(offsets, struct.take(pa.array(bound)))
+        return _lists(offsets, struct.take(of_numbers(bound)))
 
     def _struct(self, one: Gathered, rows: Integers, made: Made | None, unbound: Mask | None) -> pa.StructArray:
         if made is not None and (rows >= made.base).any():
             columns = [self._mixed(one, place, rows, made) for place in range(len(one.columns))]
         else:
-            taken = pa.array(rows, mask=unbound)
+            taken = of_numbers(rows, unbound)
             columns = [
                 pa.nulls(len(rows), one.types[place]) if name is None else self.columns[name].take(taken)
                 for place, name in enumerate(one.columns)
             ]
         names = [member(number) for number in range(len(columns))]
-        return pa.StructArray.from_arrays(columns, names=names, mask=None if unbound is None else pa.array(unbound))
+        return pa.StructArray.from_arrays(columns, names=names, mask=None if unbound is None else of_numbers(unbound))
 
     # --- events that were made --------------------------------------------------------------------
 
@@ -118,7 +119,7 @@ class Gatherer:
         dtype = one.types[place] if name is None else self.columns[name].type
         own = pa.nulls(len(rows), dtype)
         if name is not None:
-            own = self.columns[name].take(pa.array(origin, mask=origin < 0))
+            own = self.columns[name].take(of_numbers(origin, origin < 0))
         making = [template.is_derived and attribute in template.attributes for template in self.templates]
         derived = [number for number in np.unique(templates).tolist() if making[number]]
         if not derived:
@@ -131,7 +132,7 @@ class Gatherer:
             parts.append(as_array(_taken(column, made.places[numbers[of_it]]), dtype, attribute))
             places[np.flatnonzero(is_made)[of_it]] = np.arange(size, size + len(of_it))
             size += len(of_it)
-        values = pa.concat_arrays(parts).take(pa.array(places, mask=places < 0))
+        values = pa.concat_arrays(parts).take(of_numbers(places, places < 0))
         # An event has the attribute in one way only: where one side has a value, the other is NULL.
         return pc.coalesce(own, values)
 
@@ -139,8 +140,8 @@ class Gatherer:
 def _lists(offsets: Integers, values: pa.Array) -> pa.ListArray:
     """Lists, NULL where they would be empty: a variable that holds nothing is unbound."""
     is_empty = np.diff(offsets) == 0
-    mask = pa.array(is_empty) if is_empty.any() else None
-    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), values, mask=mask)
+    mask = of_numbers(is_empty) if is_empty.any() else None
+    return pa.ListArray.from_arrays(of_numbers(offsets.astype(np.int32)), values, mask=mask)
 
 
 def _taken(values: Sequence[Any], places: Integers) -> Sequence[Any]:
@@ -164,7 +165,7 @@ def as_array(values: Sequence[Any], dtype: pa.DataType, attribute: str, hint: st
     wrong = next((value for value in values if isinstance(value, float) and pa.types.is_integer(dtype)), None)
     try:
         if wrong is None:  # Arrow would cut off what is behind the point
-            return pa.array(values, dtype)
+            return of_values(values, dtype)
     except Exception:  # Arrow's own, and whatever the classes of values raise
         wrong = next(value for value in values if not _fits(value, dtype))
     raise TypeMismatchError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,22 +17,23 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.names import MISSING, STATUS
 from tocsin.analysis.schema import BoundQuery
 from tocsin.analysis.types import DataType, Kind
+from tocsin.engines.worker.arrays import of_values
 from tocsin.engines.worker.arrow_types import ARROW, renamed
 from tocsin.engines.worker.event_order import place_of
 from tocsin.engines.worker.gather import OF_MONOIDS, as_array
 from tocsin.engines.worker.rows import integers
-from tocsin.engines.worker.summaries import TOTALS, WINDOW, added_up
 from tocsin.engines.worker.threads import in_threads
 from tocsin.engines.worker.vectors import column_of
 from tocsin.errors import NumberTooLargeError, TypeMismatchError, message_of
 from tocsin.expressions import interpret
 from tocsin.kernels.beginnings import missing_variables
-from tocsin.kernels.trends.request import keys_of, needs_of, requested_in
-from tocsin.kernels.trends.totals import Totals, too_large
-from tocsin.kernels.trends.trend_count import Trend
 from tocsin.language import expressions as ex
 from tocsin.language.sase.printer import print_expression
 from tocsin.plan import manifest as names
+
+if TYPE_CHECKING:  # what counts matches is imported where it runs
+    from tocsin.kernels.trends.totals import Totals
+    from tocsin.kernels.trends.trend_count import Trend
 
 Bags = dict[str, list[dict[str, Any]]]
 Known = dict[ex.Expression, Any]
@@ -88,13 +89,15 @@ class Result:
         if query.timeouts:
             numbers = found.column(names.MISSING).to_pylist()
             late = missing_variables(query)
-            columns[STATUS] = pa.array(["timeout" if number else "match" for number in numbers], pa.string())
-            columns[MISSING] = pa.array([late[number - 1] if number else None for number in numbers], pa.string())
+            columns[STATUS] = of_values(["timeout" if number else "match" for number in numbers], pa.string())
+            columns[MISSING] = of_values([late[number - 1] if number else None for number in numbers], pa.string())
         return pa.table(columns)
 
     def over_all(self, time: pa.DataType) -> pa.Table:
         """One row per window and group, or one in all."""
         query, every_us = self.query, self.query.every_us
+
+        from tocsin.kernels.trends.request import requested_in
 
         def fold(members: list[Bags]) -> Known:
             return {one.node: _aggregated(one.node, members) for one in requested_in(query)}
@@ -150,10 +153,10 @@ class Result:
             dtype = column.type.field(number).type
             if ex.offset_of(node.index) == 0:
                 return pa.chunked_array([chunk.flatten()[number] for chunk in column.chunks], dtype)
-            return pa.array(map(interpret.value(node), self._bags), dtype)
+            return of_values(map(interpret.value(node), self._bags), dtype)
         dtype = column.type.value_type.field(number).type
         if node.index is not ex.Each.PLAIN:
-            return pa.array(map(interpret.value(node), self._bags), dtype)
+            return of_values(map(interpret.value(node), self._bags), dtype)
         return pa.chunked_array([_of_each(chunk, number) for chunk in column.chunks], pa.list_(dtype))
 
     def _computed(self, expression: ex.Expression) -> pa.ChunkedArray | None:
@@ -212,8 +215,8 @@ def grouped(bound: BoundQuery, rows: list[list[Any]], time: pa.DataType) -> pa.T
     windows: dict[str, pa.Array] = {}
     if every_us is not None:
         starts = [row[0] for row in rows]
-        windows["window_start"] = pa.array(starts, pa.int64()).cast(time)
-        windows["window_end"] = pa.array([start + every_us for start in starts], pa.int64()).cast(time)
+        windows["window_start"] = of_values(starts, pa.int64()).cast(time)
+        windows["window_end"] = of_values([start + every_us for start in starts], pa.int64()).cast(time)
         rows = [row[1:] for row in rows]
     columns = zip(*rows, strict=True) if rows else ([] for _ in returns)
     return pa.table(
@@ -230,7 +233,7 @@ def _array(values: list[Any], dtype: pa.DataType | None, expression: ex.Expressi
     if dtype is not None:
         return as_array(values, dtype, print_expression(expression))
     try:
-        return pa.array(values)
+        return of_values(values)
     except Exception as problem:  # Arrow's own, and whatever the classes of values raise
         raise TypeMismatchError(
             f"The values of `{print_expression(expression)}` are of no type: {message_of(problem)}.",
@@ -307,11 +310,16 @@ def _aggregated(node: ex.Aggregate, members: list[Bags]) -> Any:
     try:
         return interpret.value(node)({variable: together})
     except NumberTooLargeError:
+        from tocsin.kernels.trends.totals import too_large
+
         raise too_large(node.function) from None
 
 
 def answered(trend: Trend, counted: pa.Table | None) -> list[list[Any]]:
     """The rows over all matches, from what tasks have counted."""
+    from tocsin.engines.worker.summaries import TOTALS, WINDOW, added_up
+    from tocsin.kernels.trends.request import keys_of, needs_of, requested_in
+
     query = trend.kernel.query
     keys = keys_of(query, trend.machine)
     needs = needs_of(keys)

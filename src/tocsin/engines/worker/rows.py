@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tocsin.engines.worker.arrays import constant, nulls_of, numbers_of, of_numbers
 from tocsin.kernels.model import Flags, Held, Integers, Mask, Rows, differs
 from tocsin.kernels.reach import Search
 from tocsin.plan.manifest import BITS, FLAGS_AT, KEY, KEY_AT, OWN_COPY, Layout, Packing
@@ -82,9 +83,9 @@ def with_flags(table: pa.Table, packing: Packing, flags: Flags) -> pa.Table:
     """The rows with other flags."""
     if not packing.words:
         bits = integers(array_of(table, BITS)) & ~(((1 << packing.sources) - 1) << FLAGS_AT)
-        return table.set_column(table.column_names.index(BITS), BITS, pa.array(bits | flags << FLAGS_AT))
+        return table.set_column(table.column_names.index(BITS), BITS, of_numbers(bits | flags << FLAGS_AT))
     for number, name in enumerate(packing.words):
-        table = table.set_column(table.column_names.index(name), name, pa.array(flags[:, number]))
+        table = table.set_column(table.column_names.index(name), name, of_numbers(flags[:, number]))
     return table
 
 
@@ -101,18 +102,24 @@ def column_of(table: pa.Table, name: str, packing: Packing) -> pa.Array:
     bits = integers(array_of(table, BITS))
     dtype = {8: np.int8, 16: np.int16, 32: np.int32}[packing.key_bits]
     is_null = (bits >> KEY_AT) & 1 == 1
-    return pa.array((bits >> (KEY_AT + 1)).astype(dtype), mask=is_null if is_null.any() else None)
+    return of_numbers((bits >> (KEY_AT + 1)).astype(dtype), is_null)
 
 
 def integers(array: pa.Array) -> Integers:
     """An array without NULLs as 64-bit numbers; of the same memory where it holds them already."""
     if not pa.types.is_int64(array.type):
         array = array.cast(pa.int64())
-    return np.asarray(array.to_numpy(zero_copy_only=False))
+    found: Integers = numbers_of(array)
+    return found
+
+
+def plus_zero(array: pa.Array) -> pa.Array:
+    """The values of a column, where −0.0 is 0.0."""
+    return pc.add(array, constant(0.0, pa.float64()).cast(array.type)) if pa.types.is_floating(array.type) else array
 
 
 def _mask(array: pa.Array) -> Mask | None:
-    return np.asarray(array.is_null().to_numpy(zero_copy_only=False)) if array.null_count else None
+    return nulls_of(array) if array.null_count else None
 
 
 # --- partitions and values ------------------------------------------------------------------------
@@ -142,7 +149,7 @@ def codes(arrays: Sequence[pa.Array]) -> Integers:
         if size * values > WIDEST:
             known, found = np.unique(found, return_inverse=True)
             size = len(known)
-        found = found * values + encoded.indices.to_numpy(zero_copy_only=False)
+        found = found * values + numbers_of(encoded.indices)
         size *= values
     return np.asarray(found, np.int64)
 
@@ -174,13 +181,17 @@ def carried_columns(
 def _held(array: pa.Array, held: Held) -> NullableArray:
     mask = _mask(array)
     if held is Held.BOOLEAN:
-        known = array.fill_null(False) if mask is not None else array
-        return np.asarray(known.to_numpy(zero_copy_only=False)), mask
+        return _zeroed(array, mask), mask
     wanted = pa.float64() if held is Held.FLOAT else pa.int64()
     # Also by way of int64: a time stamp has no other number.
     array = array if array.type == wanted else array.cast(wanted)
-    known = array.fill_null(0) if mask is not None else array
-    return np.asarray(known.to_numpy(zero_copy_only=False)), mask
+    return _zeroed(array, mask), mask
+
+
+def _zeroed(array: pa.Array, mask: Mask | None) -> NDArray[Any]:
+    """Numbers, 0 where they are NULL."""
+    numbers = numbers_of(array)
+    return numbers if mask is None else np.where(mask, numbers.dtype.type(0), numbers)
 
 
 def ranks(arrays: Sequence[pa.Array]) -> list[Integers]:
@@ -199,9 +210,9 @@ def ranks(arrays: Sequence[pa.Array]) -> list[Integers]:
     together = pa.concat_arrays(arrays)
     encoded = together.dictionary_encode()
     places = np.empty(len(encoded.dictionary) + 1, np.int64)
-    places[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
+    places[pc.sort_indices(encoded.dictionary).cast(pa.int64())] = np.arange(len(encoded.dictionary))
     places[-1] = 0  # of NULL, which is nobody's value
-    indices = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
+    indices = np.where(nulls_of(encoded.indices), len(encoded.dictionary), numbers_of(encoded.indices))
     return np.split(places[indices], np.cumsum([len(array) for array in arrays])[:-1])
 
 
@@ -230,8 +241,7 @@ def _ties(table: pa.Table, layout: Layout) -> list[Integers]:
     found = []
     for name in layout.ties:
         array = array_of(table, name)
-        if pa.types.is_floating(array.type):
-            array = pc.add(array, pa.scalar(0.0, array.type))  # −0.0 is 0.0
+        array = plus_zero(array)
         mask = _mask(array)
         (ranked,) = ranks([array])
         found.append(ranked if mask is None else np.where(mask, -1, ranked))
@@ -256,7 +266,7 @@ def _untie(sorted_rows: Integers, keys: list[Integers], text: pa.Array) -> None:
     if not len(places):
         return
     rows, runs = sorted_rows[places], np.cumsum(is_first)[places]
-    (ranked,) = ranks([text.take(pa.array(rows))])
+    (ranked,) = ranks([text.take(of_numbers(rows))])
     sorted_rows[places] = rows[np.lexsort((ranked, runs))]
 
 

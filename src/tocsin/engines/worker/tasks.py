@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from tocsin import errors
 from tocsin.algebra.tree_text import to_text
+from tocsin.engines.worker.arrays import nulls_of, of_numbers
 from tocsin.engines.worker.arrow_types import completed
 from tocsin.engines.worker.digests import MadeDigests
 from tocsin.engines.worker.gather import Gatherer, portions
@@ -69,7 +70,7 @@ class Member:
         """A batch in the columns of the result, where variables have places; without those that only others fill."""
         if self.places is None:
             return found
-        columns = {RULE: pa.array(np.full(found.num_rows, self.number, np.int32))}
+        columns = {RULE: of_numbers(np.full(found.num_rows, self.number, np.int32))}
         columns |= {name: found.column(name) for name in HALVES}
         columns |= {variable(place): found.column(variable(at)) for at, place in enumerate(self.places)}
         return pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
@@ -88,7 +89,8 @@ class Member:
         if name in self.computed:
             return self.computed[name]
         array = array_of(table, name)
-        return integers(array.fill_null(0) if array.null_count else array)
+        digests = integers(array)
+        return np.where(nulls_of(array), 0, digests) if array.null_count else digests
 
 
 @dataclass(frozen=True)

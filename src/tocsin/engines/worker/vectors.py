@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tocsin.engines.worker.arrays import constant, of_values
 from tocsin.expressions.numeric import GREATEST, LEAST
 from tocsin.expressions.objects import microseconds, zoned
 from tocsin.language import expressions as ex
@@ -77,7 +78,7 @@ def _vector(node: ex.Expression, lookup: Lookup) -> _Vector:
         case ex.Literal():
             return _constant(node.value)
         case ex.Timestamp() | ex.Date():
-            return _Vector(Kind.TIME, pa.scalar(microseconds(zoned(node.value)), pa.int64()))
+            return _Vector(Kind.TIME, constant(microseconds(zoned(node.value)), pa.int64()))
         case ex.Attribute() if ex.offset_of(node.index) == 0 and len(node.path) == 1:
             return _attribute(lookup(node))
         case ex.Arithmetic() if node.op in ARITHMETIC:
@@ -117,17 +118,17 @@ def _require(is_covered: bool) -> None:
 def _constant(value: Any) -> _Vector:
     match value:
         case None:
-            return _Vector(Kind.NULL, pa.scalar(None, pa.bool_()))
+            return _Vector(Kind.NULL, constant(None, pa.bool_()))
         case bool():
-            return _truth(pa.scalar(value))
+            return _truth(constant(value, pa.bool_()))
         case int():
             _require(LEAST <= value <= GREATEST)
-            return _Vector(Kind.INTEGER, pa.scalar(value, pa.int64()))
+            return _Vector(Kind.INTEGER, constant(value, pa.int64()))
         case float():
             _require(value == value)  # noqa: PLR0124 - only NaN differs from itself
-            return _Vector(Kind.DOUBLE, pa.scalar(value, pa.float64()))
+            return _Vector(Kind.DOUBLE, constant(value, pa.float64()))
         case _:
-            return _Vector(Kind.TEXT, pa.scalar(value, pa.string()))
+            return _Vector(Kind.TEXT, constant(value, pa.string()))
 
 
 def _attribute(column: pa.ChunkedArray | None) -> _Vector:
@@ -220,8 +221,8 @@ def _one_of(operand: _Vector, options: Sequence[_Vector]) -> _Vector:
         isinstance(option.values, pa.Scalar) and option.kind is operand.kind for option in options
     )
     if is_listed and operand.kind in (Kind.INTEGER, Kind.TEXT):
-        listed = pc.is_in(operand.values, pa.array([option.values.as_py() for option in options], operand.values.type))
-        return _truth(pc.if_else(pc.is_valid(operand.values), listed, pa.scalar(None, pa.bool_())))
+        listed = pc.is_in(operand.values, of_values([option.values.as_py() for option in options], operand.values.type))
+        return _truth(pc.if_else(pc.is_valid(operand.values), listed, constant(None, pa.bool_())))
     return _truth(reduce(pc.or_kleene, [_compared("=", operand, option).values for option in options]))
 
 
@@ -237,7 +238,7 @@ def _like(operand: _Vector, pattern: str) -> _Vector:
 FEW_OPTIONS = 4
 PLAIN_PATTERN = re.compile(r"(?P<before>%?)(?P<text>[^%_\\]*)(?P<behind>%?)", re.DOTALL)
 LIKE: dict[tuple[bool, bool], Callable[[Any, str], Any]] = {
-    (False, False): pc.equal,
+    (False, False): lambda values, text: pc.equal(values, constant(text, pa.string())),
     (False, True): pc.starts_with,
     (True, False): pc.ends_with,
     (True, True): pc.match_substring,
@@ -253,8 +254,8 @@ def _arithmetic(op: str, left: _Vector, right: _Vector) -> _Vector:
     _require(left.kind in NUMBERS and right.kind in NUMBERS)
     if op == "/":
         left, right = _doubles(left), _doubles(right)
-        is_zero = pc.equal(right.values, 0.0)
-        right = right._replace(values=pc.if_else(is_zero, pa.scalar(None, pa.float64()), right.values))
+        is_zero = pc.equal(right.values, constant(0.0, pa.float64()))
+        right = right._replace(values=pc.if_else(is_zero, constant(None, pa.float64()), right.values))
     else:
         left, right = _alike(left, right)
     return _Vector(left.kind, ARITHMETIC[op](left.values, right.values))

@@ -1,9 +1,9 @@
-"""Compiled functions on disk, for later processes of the same user.
+"""Files on disk for later processes of the same user: compiled functions, and the tables of parsers.
 
-What numba has compiled is machine code in a pickle: whoever can write these files runs code as whoever reads them. They
-are kept in a directory of the user's own that is closed to others, and a file is read only when it belongs to the user,
-nobody else may write it, and its content has the hash that it begins with. Any other file counts as missing: the
-function is compiled again and the file replaced. numba's own cache checks none of this, and stops at a damaged file.
+They are pickles, and some hold machine code: whoever can write these files runs code as whoever reads them. They are
+kept in a directory of the user's own that is closed to others, and a file is read only when it belongs to the user,
+nobody else may write it, and its content has the hash that it begins with. Any other file counts as missing: what it
+held is made again and the file replaced.
 """
 
 from __future__ import annotations
@@ -12,64 +12,14 @@ import contextlib
 import hashlib
 import logging
 import os
-import pickle
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 log = logging.getLogger(__name__)
-ENDING = ".kernel"
 HASH = hashlib.sha256
-
-
-class KeptFunction:
-    """The compiled forms of one function, in the place of numba's cache of a dispatcher."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._name = f"{function.__module__}.{function.__qualname__}"
-        self._code = function.__code__.co_code
-
-    @property
-    def cache_path(self) -> str | None:
-        """The directory, for numba's statistics."""
-        return None if folder() is None else str(folder())
-
-    def load_overload(self, signature: Any, target: Any) -> Any:
-        """The compiled form for a signature, or None where none is kept that can be used."""
-        target.refresh()
-        content = read(self._file(signature, target.codegen()))
-        if content is None:
-            return None
-        from numba.core.compiler import CompileResult
-
-        try:
-            return CompileResult._rebuild(target, *pickle.loads(content))  # type: ignore[no-untyped-call]
-        except Exception as problem:  # of another numba or LLVM than its name says: compiling again is always right
-            log.debug("a kept kernel does not load: %r", problem)
-            return None
-
-    def save_overload(self, signature: Any, made: Any) -> None:
-        """Keep a compiled form."""
-        file = self._file(signature, made.codegen)
-        if file is None or made.library.has_dynamic_globals or any(not each.can_cache for each in made.lifted):
-            return
-        from numba.core.serialize import dumps
-
-        write(file, dumps(made._reduce()))  # type: ignore[no-untyped-call]
-
-    def _file(self, signature: Any, codegen: Any) -> Path | None:
-        place = folder()
-        key = repr((signature, codegen.magic_tuple())).encode() + self._code
-        return None if place is None else place / f"{self._name}.{HASH(key).hexdigest()[:32]}{ENDING}"
-
-
-def has(module: str) -> bool:
-    """Whether compiled functions of a module are kept."""
-    place = folder()
-    return place is not None and any(place.glob(f"{module}.*{ENDING}"))
 
 
 def read(file: Path | None) -> bytes | None:
@@ -84,7 +34,7 @@ def read(file: Path | None) -> bytes | None:
             written = opened.read()
     except OSError as problem:
         if not isinstance(problem, FileNotFoundError):
-            log.debug("a kept kernel is not used: %s", problem)
+            log.debug("a kept file is not used: %s", problem)
         return None
     size = HASH().digest_size
     content = written[size:]
@@ -104,19 +54,19 @@ def write(file: Path, content: bytes) -> None:
                 os.unlink(temporary)
             raise
     except OSError as problem:
-        log.warning("a compiled kernel cannot be kept on disk: %s", problem)
+        log.warning("compiled code cannot be kept on disk: %s", problem)
 
 
 @cache
 def folder() -> Path | None:
-    """The directory of compiled functions: this user's own and closed to others, or None where there is none."""
+    """The directory of kept files: this user's own and closed to others, or None where there is none."""
     for place in _places():
         try:
             return _private(place)
         except OSError as problem:
-            log.info("compiled kernels are not kept in %s: %s", place, problem)
+            log.info("compiled code is not kept in %s: %s", place, problem)
     log.warning(
-        "No private directory for compiled kernels: every process compiles them anew. "
+        "No private directory for compiled code: every process compiles it anew. "
         "Set TOCSIN_CACHE_DIR to a directory that this user may write."
     )
     return None
