@@ -35,6 +35,12 @@ Inputs = Annotated[
 Time = Annotated[str, typer.Option("--time", "-t", help="The time column: timestamps, or integers.")]
 TimeUnit = Annotated[str | None, typer.Option(help="What integer times count: s, ms, us (the default) or ns.")]
 TypeColumn = Annotated[str, typer.Option(help="The type column of a single input.")]
+Engine = Annotated[
+    str,
+    typer.Option(
+        help="Where to run it: spark, or local, in this process, at once and without Java; inputs must fit into memory."
+    ),
+]
 Strategy = Annotated[
     str, typer.Option(help=f"How to run it: {', '.join(STRATEGIES)}; `tocsin explain` shows what auto chooses.")
 ]
@@ -76,7 +82,7 @@ Language = Annotated[
 
 # Options of `match` that have another name on the command line, or none.
 OTHER_FLAGS = {"type": "--type-column", "rates": "--rate", "heartbeats": "--heartbeat"}
-OF_PYTHON = ("engine", "form", "statistics")
+OF_PYTHON = ("form", "statistics")
 FLAGS = {
     name: OTHER_FLAGS.get(name, f"--{name.replace('_', '-')}")
     for name in (*OPTIONS, "max_state", "live_keys")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tocsin import errors
 from tocsin.algebra.programs import Program, sources
@@ -48,6 +48,7 @@ NESTED = ("struct", "array", "map", "variant")
 FOR_EVER = "36500d"
 BROKEN = "_corrupt_record"  # the column that Spark infers where a line is broken
 SINGLE = ""  # the name of an input whose rows name their type
+Frame = TypeVar("Frame")
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class Inputs:
             ]
         )
 
-    def frames(self, program: Program, read: Callable[[str, str], DataFrame]) -> DataFrame | dict[str, DataFrame]:
+    def frames(self, program: Program, read: Callable[[str, str], Frame]) -> Frame | dict[str, Frame]:
         """The inputs that a program reads, each read by its name and path."""
         if self.is_single:
             return read(SINGLE, self.paths[SINGLE])
@@ -211,7 +212,7 @@ def _check_local_output(path: str, where: Path, mode: str, inputs: Collection[st
         )
     if where.exists() and not where.is_dir():
         raise errors.OutputNotWritableError(
-            f"`{path}` is a file, and Spark writes a directory of files.", hint="choose another path."
+            f"`{path}` is a file, and the result is a directory of files.", hint="choose another path."
         )
     # A result that replaces another is written beside it.
     parent = where if where.exists() and mode == "append" else where.parent

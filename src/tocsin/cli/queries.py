@@ -45,12 +45,13 @@ def runnable(
     tables: Mapping[str, Any],
     schemas: Callable[[Program], Any],
     *,
+    engine: str = "spark",
     is_live: bool = False,
 ) -> Query:
-    """The query of a command, unless Spark does not run it, or it reads types of which there is no input."""
+    """The query of a command, unless its engine does not run it, or it reads types of which there is no input."""
     query = compiled(given, tables=tables, schemas=schemas)
     program = program_of(query)
-    errors.raise_all(list(refusals(program, "spark").values()))
+    errors.raise_all(list(refusals(program, engine).values()))
     if is_live and isinstance(query, tocsin.Pattern):
         refusal = refused_on_streams(query.query, given["strategy"])
         errors.raise_all([] if refusal is None else [refusal])

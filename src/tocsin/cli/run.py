@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
@@ -16,7 +17,7 @@ from tocsin.cli.session import faults, running, started
 from tocsin.engines.dispatch import program_run
 from tocsin.engines.local.paths import is_remote, local
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START
-from tocsin.options import MOST_TASK_MEMORY, Options
+from tocsin.options import LOCAL, MOST_TASK_MEMORY, Options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
@@ -42,6 +43,7 @@ def run(
     type_column: arguments.TypeColumn = "type",
     tie: arguments.Tie = None,
     id: arguments.Id = None,
+    engine: arguments.Engine = "spark",
     strategy: arguments.Strategy = "auto",
     rate: arguments.Rates = None,
     max_matches_per_start: arguments.MostMatches = MOST_MATCHES_PER_START,
@@ -54,6 +56,10 @@ def run(
     See the first matches:
 
         tocsin run takeover.sase --input Login=logins.csv --input Transfer=sent.csv
+
+    The same at once, without Spark and Java, for files that fit into memory:
+
+        tocsin run takeover.sase --input events.parquet --engine local
 
     Write all of them, from one file whose column `kind` names the event type:
 
@@ -76,6 +82,11 @@ def run(
     arguments.check_choice("mode", mode, files.MODES)
     tables = table_paths(given)
     inputs = files.Inputs.of(input)
+    if engine == LOCAL:
+        from tocsin.cli.run_locally import run_locally
+
+        run_locally(given, how, inputs, tables)
+        return
     # Everything that can be refused is refused before Spark starts, but for what needs the rows of a table.
     query = None if tables else runnable(given, inputs, {}, inputs.load)
     inputs.check()
@@ -97,9 +108,14 @@ def run(
     with steps.step("Matching"), running(inputs.paths.values(), writes=out):
         if isinstance(query, tocsin.Rules):
             emitting = program_run(query.program, frames, Options(**how))
-            shown, lines = _of_rules(emitting, found, out, format, mode)
+            table_and_lines = _of_rules(emitting, found, out, format, mode)
         else:
-            shown, lines = _of_pattern(counters, counters.found(found), out, format, mode)
+            table_and_lines = _of_pattern(counters, counters.found(found), out, format, mode)
+    show(*table_and_lines)
+
+
+def show(shown: Table | None, lines: Iterable[str]) -> None:
+    """Print what was found, and what is to be said of it."""
     if shown is not None:
         terminal.out().print(shown)
     for line in lines:
@@ -146,9 +162,18 @@ class Counters:
         read = [_metrics(each) for each in self.inputs]
         known = [each for each in read if each is not None]
         events, bad = (sum(each[name] for each in known) for name in ("events", "without_time"))
-        counted = f"{terminal.several(events, 'event')} read" if len(known) == len(read) else "events read"
-        without = f", {bad:,} of them without a time" if bad and len(known) == len(read) else ""
-        return f"{counted}{without}; {terminal.several(self.matches, 'match', 'matches')}."
+        return sentence(events, bad, self.matches, is_exact=len(known) == len(read))
+
+
+def sentence(events: int, without_time: int, matches: int, *, is_exact: bool = True) -> str:
+    """How many events were read, if that is known, and how many matches were found.
+
+    >>> sentence(1000, 1, 0), sentence(0, 0, 1, is_exact=False)
+    ('1,000 events read, 1 of them without a time; 0 matches.', 'events read; 1 match.')
+    """
+    counted = f"{terminal.several(events, 'event')} read" if is_exact else "events read"
+    without = f", {without_time:,} of them without a time" if without_time and is_exact else ""
+    return f"{counted}{without}; {terminal.several(matches, 'match', 'matches')}."
 
 
 def _metrics(observation: Observation | None) -> Mapping[str, int] | None:
@@ -164,26 +189,43 @@ def _of_pattern(
     """Write the matches, or show the earliest. This runs the job."""
     if out is not None:
         files.write(found, out, format, mode)
-        return None, [counters.sentence(), f"Written to {out} as {format}."]
-    rows = first_matches(found)
-    part = f"The first {len(rows)} of {counters.matches:,}; write all of them with --out PATH."
-    lines = [part, counters.sentence()] if counters.matches > len(rows) else [counters.sentence()]
-    return terminal.rows_table(found.columns, rows), lines
+        return written(counters.sentence(), out, format)
+    return shown(found.columns, first_matches(found), counters.matches, counters.sentence())
+
+
+def written(counted: str, out: str, format: str) -> tuple[None, list[str]]:
+    """What is said of matches that were written."""
+    return None, [counted, f"Written to {out} as {format}."]
+
+
+def shown(
+    columns: Sequence[str], rows: Sequence[Sequence[str | None]], matches: int, counted: str
+) -> tuple[Table, list[str]]:
+    """The earliest matches as a table, and what is said of them."""
+    short = [
+        [
+            f"{cell[:8]}…" if name == "match_id" and cell is not None else cell
+            for name, cell in zip(columns, row, strict=True)
+        ]
+        for row in rows
+    ]
+    part = f"The first {len(rows)} of {matches:,}; write all of them with --out PATH."
+    return terminal.rows_table(columns, short), [part, counted] if matches > len(rows) else [counted]
 
 
 def first_matches(matches: DataFrame, rows: int = SHOWN_ROWS) -> list[list[str | None]]:
     """The earliest matches as text. This runs the job, to its end: the counters count everything."""
     from pyspark.sql import functions as F
 
-    # Ordered, and not just limited, so that no part of the input stays unread. Rows over all matches have no interval.
-    order = ("start", "end", "match_id") if matches.columns[:1] == ["match_id"] else matches.columns
-    earliest = matches.orderBy(*(F.col(files.in_backquotes(name)) for name in order)).limit(rows)
+    # Ordered, and not just limited, so that no part of the input stays unread.
+    order = (F.col(files.in_backquotes(name)) for name in order_of(matches.columns))
+    found = files.flat(matches.orderBy(*order).limit(rows), as_text=True).collect()
+    return [[row[name] for name in matches.columns] for row in found]
 
-    def shortened(name: str, cell: str | None) -> str | None:
-        return f"{cell[:8]}…" if name == "match_id" and cell is not None else cell
 
-    found = files.flat(earliest, as_text=True).collect()
-    return [[shortened(name, row[name]) for name in matches.columns] for row in found]
+def order_of(columns: Sequence[str]) -> Sequence[str]:
+    """The columns by which matches are shown; rows over all matches have no interval."""
+    return ("start", "end", "match_id") if columns[:1] == ["match_id"] else columns
 
 
 # --- programs -------------------------------------------------------------------------------------
@@ -202,10 +244,15 @@ def _of_rules(
             _write(run, found, counts, out, format, mode)
     finally:
         found.unpersist()
-    shown = terminal.rows_table(["rule", "matches"], [[name, f"{number:,}"] for name, number in counts.items()])
+    return summary(counts, out, format)
+
+
+def summary(counts: Mapping[str, int], out: str | None, format: str) -> tuple[Table, list[str]]:
+    """How many matches the rules have, and where they were written."""
+    table = terminal.rows_table(["rule", "matches"], [[name, f"{number:,}"] for name, number in counts.items()])
     if out is None:
-        return shown, ["Write the matches and the events that rules emit with --out PATH."]
-    return shown, [f"Written to {out} as {format}: rules/, events/ and {SUMMARY}."]
+        return table, ["Write the matches and the events that rules emit with --out PATH."]
+    return table, [f"Written to {out} as {format}: rules/, events/ and {SUMMARY}."]
 
 
 def _write(run: Run[DataFrame], found: DataFrame, counts: Mapping[str, int], out: str, format: str, mode: str) -> None:
@@ -220,14 +267,19 @@ def _write(run: Run[DataFrame], found: DataFrame, counts: Mapping[str, int], out
                 "match_id", "start", "end", f"{files.in_backquotes(name)}.*"
             )
             files.save(own, f"{place}/rules/{folder_name(name)}", format, how)
-        written: dict[str, int] = {}
+        emitted: dict[str, int] = {}
         for name in run.program.emitted:
             events = emitted_in(run, found, name)
             files.save(events, f"{place}/events/{folder_name(name)}", format, how)
-            written[name] = events.count()
+            emitted[name] = events.count()
         if not is_remote(place):
-            summary = {"rules": dict(counts), "events": written}
-            local(place).joinpath(SUMMARY).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+            write_summary(local(place), counts, emitted)
+
+
+def write_summary(place: Path, counts: Mapping[str, int], emitted: Mapping[str, int]) -> None:
+    """Write how many matches and events there are beside them."""
+    found = {"rules": dict(counts), "events": dict(emitted)}
+    place.joinpath(SUMMARY).write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 
 
 def folder_name(name: str) -> str:

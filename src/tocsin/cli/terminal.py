@@ -25,6 +25,7 @@ from rich.text import Text
 from tocsin.cli.arguments import as_flags
 from tocsin.errors import (
     InvalidOptionError,
+    MatchError,
     MissingColumnError,
     QueryErrors,
     TimeTypeError,
@@ -80,7 +81,7 @@ def _in_words_of_the_shell(error: TocsinError) -> None:
     for each in error.errors if isinstance(error, QueryErrors) else (error,):
         if isinstance(each, TimeTypeError):
             each.hint = TIMES_OF_FILES
-        elif isinstance(each, MissingColumnError | InvalidOptionError):
+        elif isinstance(each, MissingColumnError | InvalidOptionError | MatchError):
             each.message = as_flags(each.message)
             each.hint = None if each.hint is None else as_flags(each.hint)
 
