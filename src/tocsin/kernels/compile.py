@@ -17,6 +17,7 @@ import logging
 import math
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -43,6 +44,7 @@ IMPORTING, READING, COMPILING, PER_ROW = 0.2, 0.1, 0.5, 1e-5
 FEW_ROWS = 20_000
 _spent: dict[str, float] = {}  # text → seconds that this process has run it as plain Python
 _ready: set[str] = set()  # texts that this process has compiled
+_warming: list[threading.Thread] = []  # the thread that loads numba ahead of time, once there is one
 CONSTANTS = {"np": np, **{name: value for name, value in vars(helpers).items() if isinstance(value, int)}}
 HELPERS = {**numeric.HELPERS, **prefixes.HELPERS, **helpers.HELPERS, **steps.HELPERS}
 Search = Callable[..., tuple[int, int, int, int]]
@@ -183,6 +185,8 @@ def fast(text: str, library: str = "") -> Search:
 @cache
 def _loaded(text: str, library: str = "") -> Any:
     """A text as a module of its own."""
+    for thread in _warming:
+        thread.join()
     if library:
         text = f"from {_loaded(library).__name__} import *  # noqa: F403\n\n\n{text}"
     name = _name(text)
@@ -199,6 +203,9 @@ def _loaded(text: str, library: str = "") -> Any:
 def _jitted() -> dict[str, Any]:
     """All that generated modules refer to, compiled by numba."""
     import numba
+    from numba.core.registry import cpu_target
+
+    cpu_target.target_context.refresh()  # reads all that numba knows: half a second, and needed by the first function
 
     def compiled(function: Callable[..., Any]) -> Any:
         """A function that numba compiles, and whose compiled forms are kept."""
@@ -207,6 +214,13 @@ def _jitted() -> dict[str, Any]:
         return dispatcher
 
     return {**CONSTANTS, **{name: numba.njit(each) for name, each in HELPERS.items()}, "compiled": compiled}
+
+
+def warm(rows: int) -> None:
+    """Begin to load numba while the rows of a large task are still read: once in a process, and in another thread."""
+    if rows >= FEW_ROWS and not _warming and _version():
+        _warming.append(threading.Thread(target=_jitted, name="tocsin-numba"))
+        _warming[0].start()
 
 
 @cache

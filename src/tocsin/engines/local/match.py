@@ -27,6 +27,7 @@ from tocsin.engines.worker.gather import Gatherer
 from tocsin.engines.worker.results import Result, answered, grouped
 from tocsin.engines.worker.tasks import RULE, Member, Task, placed, schema_of, search_groups, task_of
 from tocsin.engines.worker.threads import in_threads
+from tocsin.kernels.compile import warm
 from tocsin.kernels.hashes import Gatherable
 from tocsin.kernels.matches import check_memory
 from tocsin.kernels.reach import Search
@@ -87,6 +88,7 @@ def run(plan: Plan, events: Sequence[Events]) -> pa.Table:
         return compact_table(plan.written, events, ties, options.unit)
     if search is None:
         return grouped(bound, rows_over_all(plan.counted, events, ties), clock)
+    warm(sum(events_of_type.table.num_rows for events_of_type in events))
     needs = brought(search, _needs(bound, query))
     if query.over_all_matches:
         needs = {name: needs.get(name, ()) for name in query.variables}

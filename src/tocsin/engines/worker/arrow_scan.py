@@ -9,7 +9,7 @@ in Python. Only columns that something reads are touched.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, assert_never
@@ -24,11 +24,11 @@ from tocsin.engines.worker.arrays import of_numbers, of_values
 from tocsin.engines.worker.arrow_types import completed, schemas_of, to_arrow
 from tocsin.engines.worker.event_order import as_json, as_sorted, text_of
 from tocsin.engines.worker.event_tables import Candidates, Events, candidates
-from tocsin.engines.worker.rows import codes, integers, plus_zero
+from tocsin.engines.worker.rows import codes, integers, plus_zero, ranks, ranks_with_nulls
 from tocsin.kernels.conditions import anonymous
 from tocsin.kernels.expressions.slots import slot_values
 from tocsin.kernels.hashes import rows_alike
-from tocsin.kernels.model import WORD_BITS, Held, Integers, Source
+from tocsin.kernels.model import WORD_BITS, Held, Integers, Source, differs
 from tocsin.kernels.reach import Search
 from tocsin.language import expressions as ex
 from tocsin.plan import manifest as names
@@ -174,7 +174,7 @@ class _Scan:
             case names.Text():
                 return self._texts()
             case names.Position():
-                return self._numbered(content.ties, is_whole=True)
+                return self._positions(content.ties)
             case Digest() | TrimmedDigest():
                 return self._joined(lambda group: group.digests(content, np.arange(group.size)))
             case names.Word():
@@ -184,7 +184,7 @@ class _Scan:
 
     def _typed(self, name: str, attribute: str, dtype: DataType, types: frozenset[str] | None = None) -> pa.Array:
         """An attribute of the events of these types in the type of its column; other types hold anything."""
-        wanted = to_arrow(dtype) if self.schema is None else self.schema.field(name).type
+        wanted = to_arrow(dtype) if self.schema is None or not name else self.schema.field(name).type
         has_it = [types is None or not types.isdisjoint(group.types) for group in self.groups]
         return pa.concat_arrays(
             [
@@ -204,25 +204,51 @@ class _Scan:
 
     def _texts(self) -> pa.Array:
         """Events as texts: where all of them are here, of those that nothing else may order."""
-        parts = [np.arange(group.size) for group in self.groups]
+        alike = np.arange(sum(group.size for group in self.groups))
         if self.schema is None:
             keys = [content for content in self.manifest.columns.values() if isinstance(content, names.Key)]
             arrays = [self._typed("", key.attribute, key.type) for key in keys]
             times = integers(pa.concat_arrays([group.times() for group in self.groups]))
             alike = rows_alike([times, codes(arrays)] if arrays and not self.manifest.crosses_partitions else [times])
-            begins = np.cumsum([0, *(group.size for group in self.groups)])
-            split = np.split(alike, np.searchsorted(alike, begins[1:-1]))
-            parts = [part - begin for part, begin in zip(split, begins[:-1], strict=True)]
         texts = []
-        for group, part in zip(self.groups, parts, strict=True):
+        for group, _, part in self._by_group(alike):
             own = np.full(group.size, -1)
             own[part] = np.arange(len(part))
             found = of_values([text_of(row, group.time) for row in group.rows(part)], pa.string())
             texts.append(found.take(of_numbers(own, own < 0)))
         return pa.concat_arrays(texts)
 
+    def _positions(self, ties: Sequence[Tie]) -> pa.Array:
+        """The number of each event in the order of times, ties, types and texts."""
+        if any(tie.type.is_null for tie in ties):
+            return self._numbered(ties, is_whole=True)
+        kinds = pa.concat_arrays([group.type_names() for group in self.groups])
+        keys = [integers(pa.concat_arrays([group.times() for group in self.groups]))]
+        keys += [ranks_with_nulls(self._typed("", tie.attribute, tie.type)) for tie in ties]
+        keys += ranks([kinds])
+        alike = rows_alike(keys)
+        texts = dict[str, list[int]]()
+        for group, begin, part in self._by_group(alike):
+            for place, row in zip((part + begin).tolist(), group.rows(part), strict=True):
+                texts.setdefault(as_json(row), []).append(place)
+        by_text = np.zeros(len(keys[0]), np.int64)
+        for number, text in enumerate(sorted(texts)):
+            by_text[texts[text]] = number
+        keys.append(by_text)
+        order = np.lexsort(keys[::-1])
+        numbers = np.empty(len(order), np.int64)
+        numbers[order] = np.cumsum(differs(*(key[order] for key in keys))) - 1
+        return of_numbers(numbers)
+
+    def _by_group(self, rows: Integers) -> Iterator[tuple[Candidates, int, Integers]]:
+        """Some rows of the table by group, with where the group begins: its rows count from there."""
+        begins = np.cumsum([0, *(group.size for group in self.groups)])
+        parts = np.split(rows, np.searchsorted(rows, begins[1:-1]))
+        for group, begin, part in zip(self.groups, begins[:-1].tolist(), parts, strict=True):
+            yield group, begin, part - begin
+
     def _numbered(self, ties: Sequence[Tie], *, is_whole: bool) -> pa.Array:
-        """The number of each event in the order of times and ties, of whole events also of types and texts."""
+        """The number of each event where ties are of several types, of which only those that meet are compared."""
         places = [
             (
                 time,

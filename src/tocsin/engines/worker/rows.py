@@ -238,14 +238,15 @@ def _order(table: pa.Table, layout: Layout, groups: list[Integers], kinds: Integ
 
 def _ties(table: pa.Table, layout: Layout) -> list[Integers]:
     """The ranks of the values of each tie column; NULL comes first."""
-    found = []
-    for name in layout.ties:
-        array = array_of(table, name)
-        array = plus_zero(array)
-        mask = _mask(array)
-        (ranked,) = ranks([array])
-        found.append(ranked if mask is None else np.where(mask, -1, ranked))
-    return found
+    return [ranks_with_nulls(array_of(table, name)) for name in layout.ties]
+
+
+def ranks_with_nulls(array: pa.Array) -> Integers:
+    """The place of every value of a column, NULL before all others."""
+    array = plus_zero(array)
+    mask = _mask(array)
+    (ranked,) = ranks([array])
+    return ranked if mask is None else np.where(mask, -1, ranked)
 
 
 def _instants(table: pa.Table, layout: Layout, ts: Integers) -> Integers:

@@ -28,6 +28,7 @@ from tocsin.engines.worker.arrow_types import completed
 from tocsin.engines.worker.digests import MadeDigests
 from tocsin.engines.worker.gather import Gatherer, portions
 from tocsin.engines.worker.rows import NullableArray, array_of, integers, shared_rows
+from tocsin.kernels.compile import warm
 from tocsin.kernels.hashes import Digests, Gatherable, Identity
 from tocsin.kernels.model import Matches, Rows, Source
 from tocsin.kernels.nested_loops import Kernel
@@ -138,7 +139,7 @@ class Task:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the searches on one task's rows; matches that were found before are passed on."""
-        received = []
+        received, size = [], 0
         result: pa.Schema | None = None
         for batch in batches:
             rows = batch
@@ -150,6 +151,8 @@ class Task:
                 rows = batch.filter(matches.is_null()).drop_columns([PASSED_ON])
             if rows.num_rows:
                 received.append(rows)
+                size += rows.num_rows
+                warm(size)
         if received:
             yield from self.run(pa.Table.from_batches(received), result)
 
