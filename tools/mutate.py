@@ -96,8 +96,8 @@ MUTATIONS = (
     ),
     Mutation(
         "flag set although a condition fails",
-        "if all(condition({variable: (row,)}) for condition in conditions):",
-        "if any(condition({variable: (row,)}) for condition in conditions) or not conditions:",
+        "            passed &= truths_of(found)\n",
+        "            truths_of(found)\n",
         ("tests/engines/test_local.py", "tests/semantics/test_cases.py"),
     ),
     Mutation(
@@ -283,7 +283,7 @@ MUTATIONS = (
     ),
     Mutation(
         "values of events that AGG makes are not part of an id, anywhere",
-        "        found[known] = _with_values(found[known], columns[name], known, salt)\n",
+        "        found[known] = chain(found[known], known)\n",
         "",
         (MADE,),
         (
@@ -416,15 +416,16 @@ MUTATIONS = (
     ),
     Mutation(
         "local engine ignores max_matches_per_start=",
-        "Member(search, layout, id is not None), most=options.max_matches_per_start, memory=options.task_bytes",
-        "Member(search, layout, id is not None), memory=options.task_bytes",
+        "task_of(member, width_us, most=options.max_matches_per_start, memory=options.task_bytes)",
+        "task_of(member, width_us, memory=options.task_bytes)",
         (LEFT_OUT,),
     ),
     Mutation(
         "local engine ignores max_task_memory=",
-        "Member(search, layout, id is not None), most=options.max_matches_per_start, memory=options.task_bytes",
-        "Member(search, layout, id is not None), most=options.max_matches_per_start, memory=1 << 40",
+        "task_of(member, width_us, most=options.max_matches_per_start, memory=options.task_bytes)",
+        "task_of(member, width_us, most=options.max_matches_per_start, memory=1 << 40)",
         (LEFT_OUT,),
+        (("_found(shipped, [search], task, options.task_bytes)", "_found(shipped, [search], task, 1 << 40)"),),
     ),
     Mutation(
         "local engine ignores strategy=",
@@ -434,8 +435,8 @@ MUTATIONS = (
     ),
     Mutation(
         "rules on the local engine ignore max_matches_per_start=",
-        "Task(groups, options.max_matches_per_start, options.task_bytes), table, schema_of(held)",
-        "Task(groups, memory=options.task_bytes), table, schema_of(held)",
+        "return Task(groups, options.max_matches_per_start, options.task_bytes)",
+        "return Task(groups, memory=options.task_bytes)",
         (LEFT_OUT,),
     ),
     Mutation(

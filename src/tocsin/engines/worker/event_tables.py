@@ -118,10 +118,10 @@ def _chosen(
 ) -> _Chosen:
     """The rows from `begin` to `end` that can take part; every one with a time and a key where all of them count."""
     table = events[0].whole.slice(begin, end - begin)
-    has_time = _mask(table.column(events[0].time).is_valid())
+    has_time = truths_of(table.column(events[0].time).is_valid())
     has_key = has_time & all(name in table.schema.names for name in manifest.partition.attributes)
     for name in manifest.partition.same if has_key.any() else ():
-        has_key &= _mask(table.column(name).is_valid())
+        has_key &= truths_of(table.column(name).is_valid())
     counts, kinds = np.zeros(end - begin, np.bool_), np.zeros(end - begin, np.int64)
     flags = {source.bit: np.zeros(end - begin, np.bool_) for own in sources for source in own}
     for number, (each, own) in enumerate(zip(events, sources, strict=True)):
@@ -139,7 +139,7 @@ def _chosen(
     return _Chosen(rows + begin, kinds[rows], {bit: found[rows] for bit, found in flags.items()})
 
 
-def _mask(column: pa.ChunkedArray) -> Mask:
+def truths_of(column: pa.ChunkedArray) -> Mask:
     """Which values are TRUE, as an array that may be written."""
     found: Mask = numbers_of(column)
     return found & ~nulls_of(column) if column.null_count else found.copy()
@@ -154,7 +154,7 @@ def _passed(source: Source, table: pa.Table, passed: Mask) -> Mask:
         if found is None:
             left.append(condition)
         else:
-            passed &= _mask(found)
+            passed &= truths_of(found)
     if left:
         holds = [interpret.holds(condition) for condition in left]
         rows = as_rows(columns_of(left, table), np.flatnonzero(passed))
