@@ -21,7 +21,7 @@ from tests.fitting import cases, queries_with_streams
 
 import tocsin
 from tocsin import errors, reference
-from tocsin.engines.local import arrow_inputs, shards
+from tocsin.engines.local import arrow_inputs, normal_columns, shards
 from tocsin.engines.local import match as local
 from tocsin.engines.worker import event_tables
 from tocsin.language import ast
@@ -53,6 +53,7 @@ def cut_small() -> Iterator[None]:
         mock.patch.object(shards, "LEAST_ROWS", 1),
         mock.patch.object(event_tables, "SLICE", 2),
         mock.patch.object(arrow_inputs, "SLICE", 2),
+        mock.patch.object(normal_columns, "SLICE", 2),
     ):
         yield
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextvars import ContextVar
 
-# Whether this process does nothing but run a command, and not tests or a program of the user's.
-is_own_process: ContextVar[bool] = ContextVar("is_own_process", default=False)
 NEEDS = "The command `tocsin` needs the packages typer and rich: pip install 'tocsin[cli]'"
 
 
@@ -20,5 +17,4 @@ def main() -> None:
             raise
         print(NEEDS, file=sys.stderr)
         raise SystemExit(1) from None
-    is_own_process.set(True)
     app()

@@ -14,6 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tocsin.engines.worker.arrays import constant, of_values
+
 ROWS = 1 << 16  # that are texts at a time
 CONTROL = r"[\x00-\x1f]"
 NO_NUMBERS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}  # of Arrow and Python, and of Java
@@ -32,13 +34,13 @@ def save(table: pa.Table, folder: Path, kind: str) -> None:
     lines = csv_lines if kind == "csv" else json_lines
     with path.open("w", encoding="utf-8", newline="") as file:
         if kind == "csv":
-            names = pa.table({str(place): [name] for place, name in enumerate(table.column_names)})
-            file.write(_joined(csv_lines(names)))
+            names = pa.table({str(place): of_values([name]) for place, name in enumerate(table.column_names)})
+            file.write(_as_lines(csv_lines(names)))
         for batch in table.to_batches(max_chunksize=ROWS):
-            file.write(_joined(lines(batch)))
+            file.write(_as_lines(lines(batch)))
 
 
-def _joined(lines: pa.Array) -> str:
+def _as_lines(lines: pa.Array) -> str:
     return "".join(f"{line}\n" for line in lines.to_pylist())
 
 
@@ -59,14 +61,16 @@ def json_texts(values: pa.Array) -> pa.Array:
     dtype = values.type
     if pa.types.is_struct(dtype):
         members = [_member(field.name, pc.struct_field(values, [place])) for place, field in enumerate(dtype)]
-        joined = pc.binary_join_element_wise(_repeated("", values), *members, "")
+        joined = _joined(_empty(values), *members)
         inside = pc.replace_substring(joined, ",", "", max_replacements=1)  # before the first member
         return _in_brackets(values, "{", inside, "}")
     if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
-        inner = pc.coalesce(json_texts(pc.list_flatten(values)), pa.scalar("null"))
-        sizes = pc.coalesce(pc.list_value_length(values), 0)
-        begins = pc.cumulative_sum(pa.concat_arrays([pa.array([0], pa.int32()), sizes.cast(pa.int32())]))
-        return _in_brackets(values, "[", pc.binary_join(pa.ListArray.from_arrays(begins, inner), ","), "]")
+        inner = pc.coalesce(json_texts(pc.list_flatten(values)), constant("null", pa.string()))
+        sizes = pc.coalesce(pc.list_value_length(values).cast(pa.int64()), constant(0, pa.int64()))
+        begins = pc.cumulative_sum(pa.concat_arrays([of_values([0]), sizes])).cast(pa.int32())
+        return _in_brackets(
+            values, "[", pc.binary_join(pa.ListArray.from_arrays(begins, inner), constant(",", pa.string())), "]"
+        )
     if pa.types.is_boolean(dtype) or pa.types.is_integer(dtype) or pa.types.is_decimal(dtype):
         return values.cast(pa.string())
     if pa.types.is_floating(dtype):
@@ -83,17 +87,23 @@ def json_texts(values: pa.Array) -> pa.Array:
 
 def _member(name: str, values: pa.Array) -> pa.Array:
     """A comma, the name and the value; nothing where the value is NULL."""
-    start = pa.scalar(f",{json.dumps(name, ensure_ascii=False)}:")
-    return pc.coalesce(pc.binary_join_element_wise(start, json_texts(values), ""), pa.scalar(""))
+    start = f",{json.dumps(name, ensure_ascii=False)}:"
+    return pc.coalesce(_joined(start, json_texts(values)), constant("", pa.string()))
 
 
 def _in_brackets(values: pa.Array, opening: str, inside: pa.Array, closing: str) -> pa.Array:
-    texts = pc.binary_join_element_wise(pa.scalar(opening), inside, pa.scalar(closing), "")
-    return pc.if_else(values.is_valid(), texts, pa.scalar(None, pa.string()))
+    nothing = constant(None, pa.string())
+    return pc.if_else(values.is_valid(), _joined(opening, inside, closing), nothing)
 
 
-def _repeated(text: str, values: pa.Array) -> pa.Array:
-    return pa.repeat(pa.scalar(text), len(values))
+def _joined(*parts: str | pa.Array, between: str = "") -> pa.Array:
+    """Texts behind each other; NULL where one of them is NULL."""
+    texts = [constant(part, pa.string()) if isinstance(part, str) else part for part in (*parts, between)]
+    return pc.binary_join_element_wise(*texts)
+
+
+def _empty(values: pa.Array) -> pa.Array:
+    return of_values([""] * len(values), pa.string())
 
 
 def _quoted(texts: pa.Array) -> pa.Array:
@@ -101,7 +111,7 @@ def _quoted(texts: pa.Array) -> pa.Array:
         return _by_value(texts, lambda found: json.dumps(found, ensure_ascii=False))
     for character in ("\\", '"'):
         texts = pc.replace_substring(texts, character, f"\\{character}")
-    return pc.binary_join_element_wise(pa.scalar('"'), texts, pa.scalar('"'), "")
+    return _joined('"', texts, '"')
 
 
 # --- CSV ------------------------------------------------------------------------------------------
@@ -112,14 +122,14 @@ def csv_lines(rows: pa.Table | pa.RecordBatch) -> pa.Array:
     cells = [
         _cells(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column) for column in rows.columns
     ]
-    return pc.binary_join_element_wise(*cells, ",")
+    return _joined(*cells, between=",")
 
 
 def _cells(values: pa.Array) -> pa.Array:
     texts = json_texts(values) if pa.types.is_nested(values.type) else plain_texts(values)
-    doubled = pc.binary_join_element_wise(pa.scalar('"'), pc.replace_substring(texts, '"', '""'), pa.scalar('"'), "")
+    doubled = _joined('"', pc.replace_substring(texts, '"', '""'), '"')
     cells = pc.if_else(pc.match_substring_regex(texts, QUOTED), doubled, texts)
-    return pc.coalesce(cells, pa.scalar(""))
+    return pc.coalesce(cells, constant("", pa.string()))
 
 
 def plain_texts(values: pa.Array) -> pa.Array:
@@ -139,17 +149,20 @@ def plain_texts(values: pa.Array) -> pa.Array:
 
 def _of_floats(values: pa.Array) -> pa.Array:
     """Doubles as Java writes them."""
-    size = pc.abs(values)
-    is_plain = pc.or_(pc.equal(size, 0.0), pc.and_(pc.greater_equal(size, 1e-3), pc.less(size, 1e7)))
+    nothing, least, most = (constant(bound, pa.float64()) for bound in (0.0, 1e-3, 1e7))
+    size = pc.abs(values.cast(pa.float64()))
+    is_plain = pc.or_(pc.equal(size, nothing), pc.and_(pc.greater_equal(size, least), pc.less(size, most)))
     texts = values.cast(pa.string())
     with_point = pc.replace_substring_regex(texts, "^(-?[0-9]+)$", r"\1.0")
     if pc.all(is_plain, min_count=0).as_py():
         return with_point
-    return pc.if_else(is_plain, with_point, _by_value(pc.if_else(is_plain, None, texts), _of_java))
+    return pc.if_else(
+        is_plain, with_point, _by_value(pc.if_else(is_plain, constant(None, pa.string()), texts), _of_java)
+    )
 
 
 def _by_value(values: pa.Array, text: Callable[[Any], str]) -> pa.Array:
-    return pa.array([None if value is None else text(value) for value in values.to_pylist()], pa.string())
+    return of_values([None if value is None else text(value) for value in values.to_pylist()], pa.string())
 
 
 # --- to look at -----------------------------------------------------------------------------------
@@ -160,25 +173,28 @@ def as_texts(table: pa.Table) -> list[list[str | None]]:
     columns = []
     for column in table.columns:
         values = column.combine_chunks()
-        is_nested = pa.types.is_nested(values.type)
-        columns.append((json_texts(values) if is_nested else _by_value(values, shown)).to_pylist())
+        if pa.types.is_nested(values.type):
+            texts = json_texts(values)
+        elif pa.types.is_timestamp(values.type):
+            times = pc.replace_substring(plain_texts(values), "T", " ")
+            texts = pc.replace_substring_regex(times, r"\.?0*Z?$", "")
+        else:
+            texts = _by_value(values, shown)
+        columns.append(texts.to_pylist())
     return [list(row) for row in zip(*columns, strict=True)]
 
 
 def shown(value: Any) -> str:
-    """A value as Spark casts it to a string.
+    """A value that is no time as Spark casts it to a string.
 
-    >>> shown(1e7), shown(0.25), shown(True), shown(dt.datetime(2026, 1, 2, 3, 4, 5, 60))
-    ('1.0E7', '0.25', 'true', '2026-01-02 03:04:05.00006')
+    >>> shown(1e7), shown(0.25), shown(True), shown(dt.date(2026, 1, 2))
+    ('1.0E7', '0.25', 'true', '2026-01-02')
     """
     match value:
         case bool():
             return str(value).lower()
         case float():
             return _of_java(repr(value))
-        case dt.datetime():
-            text = f"{value.astimezone(dt.UTC) if value.tzinfo else value:%Y-%m-%d %H:%M:%S.%f}"
-            return text.rstrip("0").rstrip(".")
         case Decimal():
             return f"{value:f}"
         case bytes():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tocsin import Rules, errors
 from tocsin.algebra.programs import Program, sources
-from tocsin.cli import files, is_own_process, terminal
+from tocsin.cli import files, terminal
 from tocsin.cli.arguments import is_program
 from tocsin.cli.queries import program_of, runnable
 from tocsin.cli.run import SHOWN_ROWS, folder_name, order_of, sentence, show, shown, summary, write_summary, written
@@ -25,6 +24,7 @@ with needing(*ARROW):
     from tocsin.cli.arrow_output import as_texts, save
     from tocsin.engines.local.arrow_inputs import require_type_column
     from tocsin.engines.local.read_files import table_at
+    from tocsin.engines.worker.arrays import constant, of_values
     from tocsin.engines.worker.arrow_types import types_in
 
 if TYPE_CHECKING:
@@ -39,8 +39,6 @@ def run_locally(
     `given` has the options of the command, `how` those of them that `match` has, and `tables` the paths of reference
     tables.
     """
-    if is_own_process.get():
-        _keep_pandas_out()
     options = check_options(how, inputs.paths.get(files.SINGLE, inputs.paths), of_rules=is_program(given))
     inputs.check()
     if given["out"] is not None:
@@ -68,25 +66,6 @@ def run_locally(
         else:
             result = _of_pattern(query.match(events, **how), events, given)
     show(*result)
-
-
-class _NoPandas:
-    """An importer that finds no pandas."""
-
-    @staticmethod
-    def find_spec(name: str, *_: Any) -> None:
-        """Refuse pandas, and leave all else to others."""
-        if name == "pandas":
-            raise ModuleNotFoundError(name=name)
-
-
-def _keep_pandas_out() -> None:
-    """Let Arrow look for pandas in vain: it would import it for the first value, and take a fifth of a second."""
-    sys.meta_path.insert(0, _NoPandas)
-    try:
-        pa.scalar(0)
-    finally:
-        sys.meta_path.remove(_NoPandas)
 
 
 def _check_output(out: str, mode: str, inputs: files.Inputs) -> None:
@@ -120,7 +99,7 @@ def _first_matches(found: pa.Table) -> list[list[str | None]]:
     order = (
         pc.sort_indices(columns, [(name, "ascending") for name in columns.column_names])
         if keys
-        else pa.array(range(found.num_rows))
+        else of_values(range(found.num_rows))
     )
     return as_texts(found.take(order[:SHOWN_ROWS]))
 
@@ -129,7 +108,7 @@ def _of_rules(run: Run[pa.Table], given: Mapping[str, Any]) -> tuple[Table, list
     """Count the matches of every rule, and write them and what they emit."""
     rules = [rule.name for rule in run.program.in_order]
     found = run.together(rules)
-    own = {name: found.filter(pc.equal(found["rule"], name)) for name in rules}
+    own = {name: found.filter(pc.equal(found["rule"], constant(name, pa.string()))) for name in rules}
     counts = {name: table.num_rows for name, table in own.items()}
     out, format = given["out"], given["format"]
     if out is not None:

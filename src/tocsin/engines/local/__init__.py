@@ -6,6 +6,7 @@ match            runs a plan, or rules that share a search
 shards           the rows of a large search, one shard per thread
 rule_tables      programs of rules
 arrow_inputs     inputs of any kind as Arrow tables
+normal_columns   columns in the types that Spark has too
 paths            paths, directories and globs → files of one format
 read_files       files → Arrow tables
 inferred_types   texts of files → typed columns, by Spark's rules

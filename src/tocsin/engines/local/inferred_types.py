@@ -17,6 +17,8 @@ from zoneinfo import ZoneInfo, available_timezones
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tocsin.engines.worker.arrays import constant, of_values
+
 INSTANT = pa.timestamp("us", "UTC")
 MOST_DIGITS = 38  # of a decimal
 DIGITS = {pa.int32(): 10, pa.int64(): 20}  # of the decimals that hold all of them, as Spark counts
@@ -54,10 +56,11 @@ def typed(texts: pa.ChunkedArray) -> pa.ChunkedArray:
 def instants(texts: pa.ChunkedArray) -> pa.ChunkedArray | None:
     """Texts as instants; None unless all of them are times."""
     if pc.all(pc.match_substring_regex(texts, PLAIN_TIME), min_count=0).as_py():
+        nothing = constant(None, texts.type)
         is_zoned = pc.match_substring_regex(texts, f"{ZONED}$")
         try:
-            with_zone = pc.if_else(is_zoned, texts, pa.scalar(None, texts.type)).cast(INSTANT)
-            without = pc.if_else(is_zoned, pa.scalar(None, texts.type), texts).cast(pa.timestamp("us"))
+            with_zone = pc.if_else(is_zoned, texts, nothing).cast(INSTANT)
+            without = pc.if_else(is_zoned, nothing, texts).cast(pa.timestamp("us"))
             return pc.coalesce(with_zone, without.cast(INSTANT))
         except pa.ArrowInvalid:  # such as February 30, or an offset that no zone has
             pass
@@ -186,7 +189,7 @@ def _converted(
     values = _values(encoded.chunk(0).dictionary.to_pylist(), value_of)
     if values is None:
         return None
-    column = pa.array(values, held).cast(dtype)
+    column = of_values(values, held).cast(dtype)
     return pa.chunked_array([pc.take(column, chunk.indices) for chunk in encoded.chunks], dtype)
 
 
@@ -239,7 +242,7 @@ def _days(texts: pa.ChunkedArray) -> pa.ChunkedArray | None:
 
 def _truths(texts: pa.ChunkedArray) -> pa.ChunkedArray | None:
     lower = pc.utf8_lower(texts)
-    is_true, is_false = pc.equal(lower, "true"), pc.equal(lower, "false")
+    is_true, is_false = (pc.equal(lower, constant(word, lower.type)) for word in ("true", "false"))
     return is_true if pc.all(pc.or_(is_true, is_false), min_count=0).as_py() else None
 
 

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from tocsin import errors
 from tocsin.engines.local.inferred_types import DIGITS, INSTANT, MOST_DIGITS, instants, typed
 from tocsin.engines.local.paths import DataFile, data_files
+from tocsin.engines.worker.arrays import constant, of_values
 
 HINTS = {
     "csv": "every line must have the columns of the first one.",
@@ -81,7 +82,7 @@ def _partitions(files: Sequence[DataFile], sizes: Sequence[int]) -> dict[str, pa
     """The columns that folders such as `day=1` add."""
     found = {}
     for place, (name, _) in enumerate(files[0].partition):
-        texts = pa.chunked_array([pa.array([file.partition[place][1] for file in files], pa.string())])
+        texts = pa.chunked_array([of_values([file.partition[place][1] for file in files], pa.string())])
         values = typed(texts)
         if pa.types.is_boolean(values.type):  # a type that Spark gives no partition
             values = texts
@@ -240,9 +241,10 @@ def _settled(values: pa.Array, name: str) -> pa.Array | None:
 
 def _as_times(texts: pa.Array, name: str) -> pa.Array:
     """Texts as instants if all of them are times; one that is empty counts as none, and then has none."""
-    is_empty = pc.equal(texts, "")
+    is_empty = pc.equal(texts, constant("", texts.type))
     some = texts.filter(pc.invert(is_empty))
-    found = instants(pa.chunked_array([texts.filter(pc.fill_null(pc.invert(is_empty), True))])) if len(some) else None
+    is_text = pc.coalesce(pc.invert(is_empty), constant(True, pa.bool_()))
+    found = instants(pa.chunked_array([texts.filter(is_text)])) if len(some) else None
     if found is None:
         return texts
     if pc.any(is_empty).as_py():
