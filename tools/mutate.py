@@ -415,6 +415,30 @@ MUTATIONS = (
         (LEFT_OUT,),
     ),
     Mutation(
+        "shards of a local search do not see what lies behind them",
+        "last = max(high, high + ahead) - 1",
+        "last = high - 1",
+        ("tests/engines/test_local.py",),
+    ),
+    Mutation(
+        "digests of a shard are those of other rows",
+        "return self.numbers[rows + self.shard.begin if places is None else places[rows]]",
+        "return self.numbers[rows if places is None else places[rows]]",
+        ("tests/engines/test_local.py",),
+    ),
+    Mutation(
+        "events of one instant have no text to order them by",
+        "alike = rows_alike([times, codes(arrays)]",
+        "alike = times[:0] if len(times) else rows_alike([times, codes(arrays)]",
+        ("tests/engines/test_local.py", "tests/engines/test_ties.py"),
+    ),
+    Mutation(
+        "NaN is not above all numbers in columns",
+        "return pc.or_(found, is_above)",
+        "return found",
+        ("tests/engines/test_vectors.py",),
+    ),
+    Mutation(
         "local engine ignores max_matches_per_start=",
         "task_of(member, width_us, most=options.max_matches_per_start, memory=options.task_bytes)",
         "task_of(member, width_us, memory=options.task_bytes)",

@@ -51,6 +51,7 @@ def cut_small() -> Iterator[None]:
     """Small tables are scanned in slices of two rows, and searched in shards."""
     with (
         mock.patch.object(shards, "LEAST_ROWS", 1),
+        mock.patch.object(shards, "REACHES", 0),
         mock.patch.object(event_tables, "SLICE", 2),
         mock.patch.object(arrow_inputs, "SLICE", 2),
         mock.patch.object(normal_columns, "SLICE", 2),
@@ -92,6 +93,41 @@ def test_the_local_engine_equals_the_reference(
     assert_same_rows(found, with_interval(expected, pattern.query))
     if not pattern.query.over_all_matches:
         assert sorted(row["match_id"] for row in found) == sorted(row["match_id"] for row in expected)
+
+
+SHORT = [
+    "SEQ(A a, B b) WITHIN 1 SECONDS",
+    "SEQ(A a, B+ b) WHERE [k] WITHIN 1 SECONDS",
+    "SEQ(A a, NOT C c, B b) PARTITION BY k WITHIN 1 SECONDS",
+    "SEQ(NOT C c, A a, B b) WITHIN 1 SECONDS",
+    "SEQ(A a, B b, NOT C c) WITHIN 1 SECONDS",
+    "SEQ(A a, OR(B b, C b)) WITHIN 1 SECONDS SEMANTICS next",
+    "SEQ(A a, B+ b) WITHIN 1 SECONDS SEMANTICS partition-contiguous",
+    "SEQ(A a, B* b, C c) WITHIN 1 SECONDS OUTPUT last per end",
+    "SEQ(A a, B b) WITHIN 1 SECONDS RETURN COUNT(*) AS n, MAX(b.x) AS m",
+    "SEQ(A+ a, B b) WITHIN 1 SECONDS RETURN a[last].k AS k, COUNT(*) AS n, LAST(b.x) AS m GROUP BY a[last].k",
+    "SEQ(A a, B b) PARTITION BY k AFTER MATCH SKIP PAST LAST",
+]
+
+
+@settings(max_examples=300)
+@given(text=st.sampled_from(SHORT), rows=streams(max_events=14), in_order=st.booleans())
+def test_shards_find_what_one_search_finds(text: str, rows: Streams, in_order: bool) -> None:
+    pattern = compiled(f"PATTERN {text}")
+    typed = [{**row, "type": kind} for kind, events in rows.items() for row in events]
+    if in_order:
+        typed.sort(key=lambda row: row["ts"] or 0)
+    table = pa.Table.from_pylist(typed, SCHEMA.append(pa.field("type", pa.string())))
+    with cut_small():
+        found = local.match(pattern.query, table).to_pylist()
+    expected = reference.evaluate(pattern, rows)
+    if pattern.query.over_all_matches:
+        assert_same_rows(found, expected)
+    else:
+        assert sorted(row["match_id"] for row in found) == sorted(
+            local.match(pattern.query, table)["match_id"].to_pylist()
+        )
+        assert len(found) == len(expected)
 
 
 OVER_ALL = [

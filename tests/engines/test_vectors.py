@@ -118,6 +118,26 @@ def test_a_column_has_the_value_of_every_event(expression: ex.Expression, rows: 
     assert list(map(as_python, found.to_pylist())) == list(map(as_python, expected))
 
 
+@pytest.mark.parametrize("op", ["=", "!=", "<", "<=", ">", ">="])
+@pytest.mark.parametrize(("kind", "other"), [("d", "d"), ("i", "d"), ("d", "i"), ("s", "s"), ("t", "day"), ("b", "b")])
+def test_all_values_of_two_types_are_compared_as_python_compares_them(op: str, kind: str, other: str) -> None:
+    pairs = [(one, two) for one in [*SOURCES[kind][1], None] for two in [*SOURCES[other][1], None]]
+    columns = {
+        "x": pa.chunked_array([pa.array([one for one, _ in pairs], SOURCES[kind][0])]),
+        "y": pa.chunked_array([pa.array([two for _, two in pairs], SOURCES[other][0])]),
+    }
+    comparison = ex.Comparison(op, attribute("x"), attribute("y"))
+    check = interpret.value(comparison)
+    expected = [check({"a": ({"x": one, "y": two},)}) for one, two in pairs]
+    found = column_of(comparison, columns, len(pairs))
+    assert found is not None and found.to_pylist() == expected
+    for place, (_, two) in enumerate(pairs):
+        literal = ex.Comparison(op, attribute("x"), ex.Literal(two))
+        if kind in "ids" and other in "ids" and str(two) != "nan":
+            one = column_of(literal, {"x": columns["x"].slice(place, 1)}, 1)
+            assert one is not None and one.to_pylist() == [expected[place]]
+
+
 @pytest.mark.parametrize(
     "expression",
     [

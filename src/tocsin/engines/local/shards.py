@@ -23,6 +23,7 @@ from tocsin.kernels.reach import Search, width_us
 from tocsin.plan.manifest import BITS, OWN_COPY, Layout
 
 LEAST_ROWS = 1 << 17  # of a shard; with fewer, a thread costs more than it brings
+REACHES = 4  # a slice is at least so wide, so that few events are searched twice
 PER_CORE = 4  # shards, so that no core waits long for the last one
 WIDEST = 2**52  # so that times may be multiplied, as those of ties are
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -60,7 +61,7 @@ def shards_of(table: pa.Table, searches: Sequence[Search], layouts: Sequence[Lay
     whole = [Shard(table)]
     if most < 2:
         return None, whole
-    widths = [width_us(search) for search in searches]
+    widths = [width_us(search, REACHES * (search.back_us + search.ahead_us)) for search in searches]
     if all(width is not None for width in widths):
         ts = integers(array_of(table, layouts[0].time))
         low, high = int(ts.min()), int(ts.max())
