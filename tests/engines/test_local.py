@@ -6,6 +6,7 @@ import datetime as dt
 import random
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -353,3 +354,21 @@ def test_an_absence_of_every_copy_runs_or_is_refused(text: str, runs: bool) -> N
     ) as raised:
         local.match(pattern.query, rows)
     assert "at <pattern>:1:" in str(raised.value)
+
+
+def test_functions_of_users_are_called_by_one_thread() -> None:
+    threads: set[int] = set()
+
+    def is_near(one: float, other: float) -> bool:
+        threads.add(threading.get_ident())
+        return abs(one - other) < 1
+
+    program = tocsin.rules(
+        "template A { x : Double } template B { x : Double } "
+        "rule R where a : A b : B { is_near(x, a.x) } when b in a [0 s, 1 s]",
+        functions={"is_near": tocsin.function(is_near, gives="boolean", pure=True)},
+    )
+    rows = {kind: [{"ts": at * 1_000_000, "x": float(at % 3)} for at in range(20)] for kind in "AB"}
+    with cut_small():
+        found = program.matches("R", rows, engine="local", time_unit="us")
+    assert found.num_rows == 20 and threads == {threading.get_ident()}

@@ -168,8 +168,13 @@ def _found(
 ) -> Iterator[pa.RecordBatch]:
     """What searches find in all shards of a table, as far as it may be held in memory."""
     width_us, shards = shards_of(shipped.table, searches, shipped.manifest.layouts)
+    expressions = [expression for search in searches for expression in search.query.expressions()]
     size = 0
-    for batches in in_threads(lambda shard: kept_batches(task(width_us, shard).run(shard.table), memory), shards):
+
+    def batches_of(shard: Shard) -> list[pa.RecordBatch]:
+        return kept_batches(task(width_us, shard).run(shard.table), memory)
+
+    for batches in in_threads(batches_of, shards, expressions):
         size += sum(batch.nbytes for batch in batches)
         check_memory(size, memory, copies=1)
         yield from batches

@@ -8,7 +8,6 @@ A slice of rows that are sorted by time is a part of the same memory. Small tabl
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from tocsin.engines.worker.arrays import of_numbers
 from tocsin.engines.worker.rows import array_of, integers, partition_of
+from tocsin.engines.worker.threads import cores
 from tocsin.kernels.hashes import Gatherable
 from tocsin.kernels.model import Integers
 from tocsin.kernels.reach import Search, width_us
@@ -57,7 +57,7 @@ class OfShard:
 
 def shards_of(table: pa.Table, searches: Sequence[Search], layouts: Sequence[Layout]) -> tuple[int | None, list[Shard]]:
     """The width of time slices, None where rows are not cut by time, and the shards."""
-    most = min(table.num_rows // LEAST_ROWS, PER_CORE * (os.cpu_count() or 1))
+    most = min(table.num_rows // LEAST_ROWS, PER_CORE * cores())
     whole = [Shard(table)]
     if most < 2:
         return None, whole

@@ -107,7 +107,8 @@ def _candidates(events: Sequence[Events], manifest: Manifest) -> Candidates:
     def chosen(begin: int) -> _Chosen:
         return _chosen(events, sources, manifest, begin, min(begin + SLICE, table.num_rows))
 
-    parts = list(in_threads(chosen, begins))
+    conditions = [condition for own in sources for source in own for condition in source.conditions]
+    parts = list(in_threads(chosen, begins, conditions))
     flags = {bit: np.concatenate([part.flags[bit] for part in parts]) for bit in parts[0].flags}
     rows, kinds = (np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "kinds"))
     return Candidates(events, rows, kinds, flags)
