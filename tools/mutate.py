@@ -391,6 +391,18 @@ MUTATIONS = (
         (f"{OPTIONS}::test_whatever_is_asked_of_the_local_engine_is_done_or_refused",),
     ),
     Mutation(
+        "bounds of row groups hide NaN",
+        "    if pa.types.is_floating(bounds.type):  # NaN is above all numbers",
+        "    if pa.types.is_null(bounds.type):",
+        ("tests/engines/test_lazy_tables.py::test_a_row_group_is_read_unless_its_bounds_exclude_it",),
+    ),
+    Mutation(
+        "row groups are skipped where every event counts",
+        "    if not manifest.counts_every_event and isinstance(table, LazySlice)",
+        "    if isinstance(table, LazySlice)",
+        ("tests/engines/test_lazy_tables.py::test_where_every_event_counts_every_time_is_read",),
+    ),
+    Mutation(
         "local engine ignores id=",
         "Reader(search, needs, id, ties)]",
         "Reader(search, needs, None, ties)]",

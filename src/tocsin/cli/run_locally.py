@@ -26,6 +26,7 @@ with needing(*ARROW):
     from tocsin.engines.local.read_files import table_at
     from tocsin.engines.worker.arrays import constant, of_values
     from tocsin.engines.worker.arrow_types import types_in
+    from tocsin.engines.worker.lazy_tables import LazyTable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -50,14 +51,14 @@ def run_locally(
 
     def schemas(program: Program) -> Any:
         found = frames(program)
-        if isinstance(found, pa.Table):
+        if inputs.is_single:
             require_type_column(given["type_column"], found)
             found = dict.fromkeys(sources(program), found)
         return {name: types_in(table.schema) for name, table in found.items()}
 
     steps = terminal.Steps()
     with steps.step("Reading"):
-        rows = {name: table_at(path).to_pylist() for name, path in tables.items()}
+        rows = {name: _rows(table_at(path)) for name, path in tables.items()}
         query = runnable(given, inputs, rows, schemas, engine=options.engine)
         events = frames(program_of(query))
     with steps.step("Matching"), terminal.showing_warnings():
@@ -66,6 +67,11 @@ def run_locally(
         else:
             result = _of_pattern(query.match(events, **how), events, given)
     show(*result)
+
+
+def _rows(table: pa.Table | LazyTable) -> list[dict[str, Any]]:
+    whole: pa.Table = table.whole() if isinstance(table, LazyTable) else table
+    return whole.to_pylist()  # type: ignore[no-any-return]
 
 
 def _check_output(out: str, mode: str, inputs: files.Inputs) -> None:
@@ -79,7 +85,7 @@ def _check_output(out: str, mode: str, inputs: files.Inputs) -> None:
 
 def _of_pattern(found: pa.Table, events: Any, given: Mapping[str, Any]) -> tuple[Table | None, list[str]]:
     """Write the matches, or show the earliest."""
-    read = [events] if isinstance(events, pa.Table) else [*events.values()]
+    read = [*events.values()] if isinstance(events, Mapping) else [events]
     without_time = sum(table.column(given["time"]).null_count for table in read)
     counted = sentence(sum(table.num_rows for table in read), without_time, found.num_rows)
     out, format = given["out"], given["format"]

@@ -6,6 +6,7 @@ import datetime as dt
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
@@ -17,10 +18,12 @@ import pyarrow as pa
 from tocsin import errors
 from tocsin.analysis.names import RESERVED_PREFIX
 from tocsin.engines.local.normal_columns import LEAST, MOST, MOST_NESTED, normalized
-from tocsin.engines.local.read_files import first_sentence, table_at
+from tocsin.engines.local.read_files import table_at
+from tocsin.engines.local.unreadable import first_sentence
 from tocsin.engines.wording import missing, reserved
 from tocsin.engines.worker.arrays import numbers_of, of_values
 from tocsin.engines.worker.event_tables import SLICE, OfOneType
+from tocsin.engines.worker.lazy_tables import LazyTable
 from tocsin.engines.worker.threads import in_threads
 
 ONE_TYPE = "give all rows a value of one type in it, or None."
@@ -29,8 +32,8 @@ READ: WeakSet[pa.RecordBatchReader] = WeakSet()  # streams, of which nothing is 
 NUMBERS = ({"int", "float"}, {"int", "Decimal"})
 
 
-def table_of(given: Any, owner: str = "the input") -> pa.Table:
-    """An input as an Arrow table whose times count microseconds and whose integers have 64 bits.
+def table_of(given: Any, owner: str = "the input") -> pa.Table | LazyTable:
+    """An input as a table whose times count microseconds and whose integers have 64 bits.
 
     Raises `InvalidInputError` when it is no table, no list of rows and no path, or has a value that no column can
     hold; `InputNotReadableError` for files that are not there or cannot be read; `DuplicateInputColumnError` or
@@ -40,23 +43,23 @@ def table_of(given: Any, owner: str = "the input") -> pa.Table:
         return given
     table = _as_table(given, owner)
     _require_names(table.column_names, owner)
-    return normalized(table, owner)
+    return table if isinstance(table, LazyTable) else normalized(table, owner)
 
 
-def tables_of(inputs: Mapping[str, Any]) -> dict[str, pa.Table]:
+def tables_of(inputs: Mapping[str, Any]) -> dict[str, pa.Table | LazyTable]:
     """The table of every event type; an object that is given for several, which may be a stream, is read once."""
-    read: dict[int, pa.Table] = {}
+    read: dict[int, Any] = {}
     tables = {}
     for name, given in inputs.items():
         known = read.get(id(given))
         # A table of its own for every type: the rows of one table are events of one type.
-        tables[name] = table_of(given, f"the input of `{name}`") if known is None else known.slice(0)
+        tables[name] = table_of(given, f"the input of `{name}`") if known is None else copy(known)
         read[id(given)] = tables[name]
     return tables
 
 
-def _as_table(given: Any, owner: str) -> pa.Table:
-    if isinstance(given, pa.Table):
+def _as_table(given: Any, owner: str) -> pa.Table | LazyTable:
+    if isinstance(given, pa.Table | LazyTable):
         return given
     if isinstance(given, pa.RecordBatch):
         return pa.Table.from_batches([given])
@@ -67,7 +70,9 @@ def _as_table(given: Any, owner: str) -> pa.Table:
     if hasattr(given, "to_records"):
         return _from_pandas(given, owner)
     try:
-        table = _foreign(given)
+        table = _foreign(given, owner)
+    except errors.TocsinError:
+        raise
     except Exception as problem:  # of other libraries, which run queries here
         raise errors.InputNotReadableError(
             f"{owner[0].upper()}{owner[1:]} is a {type(given).__name__} that cannot be read: {first_sentence(problem)}",
@@ -82,12 +87,15 @@ def _as_table(given: Any, owner: str) -> pa.Table:
     )
 
 
-def _foreign(given: Any) -> pa.Table | None:
+def _foreign(given: Any, owner: str) -> pa.Table | LazyTable | None:
     """A table of another library; None where it is none that Arrow knows."""
     if hasattr(given, "collect_schema") and hasattr(given, "collect"):  # a LazyFrame of Polars
         given = given.collect()
     if hasattr(given, "scanner") and hasattr(given, "to_table"):  # a Dataset
-        return given.to_table()
+        from tocsin.engines.local.parquet import lazy_dataset
+
+        found = lazy_dataset(given, owner)
+        return given.to_table() if found is None else found
     if not hasattr(given, "__arrow_c_stream__"):
         return None
     if isinstance(given, pa.RecordBatchReader):
@@ -233,7 +241,7 @@ def _is_text(value: str) -> bool:
 # --- event types ----------------------------------------------------------------------------------
 
 
-def require_type_column(name: str, table: pa.Table) -> None:
+def require_type_column(name: str, table: pa.Table | LazyTable) -> None:
     """Refuse a table for several types without a column of their names."""
     if name not in table.column_names:
         raise missing(name, table.column_names, "the input", "type=", "type column")
@@ -255,7 +263,7 @@ def require_type_names(inputs: Mapping[Any, Any]) -> None:
         )
 
 
-def of_each_type(table: pa.Table, types: Sequence[str], type_column: str) -> dict[Any, OfOneType]:
+def of_each_type(table: pa.Table | LazyTable, types: Sequence[str], type_column: str) -> dict[Any, OfOneType]:
     """The rows of one table by event type, also of types that have none."""
     require_type_column(type_column, table)
     column = table.column(type_column).cast(pa.string())

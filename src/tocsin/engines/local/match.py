@@ -236,7 +236,7 @@ def events_of(named: Sequence[str], inputs: Any, time: str | Mapping[str, str], 
                 for name in missing
             ]
         )
-        tables = tables_of(inputs)
+        tables: Mapping[Any, Any] = tables_of(inputs)
     else:
         tables = of_each_type(table_of(inputs), named, type_column)
     order = dict.fromkeys((*named, *tables))

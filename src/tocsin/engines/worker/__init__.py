@@ -9,6 +9,7 @@ digests       the digests of these events, and of all events where there is no S
 summaries     totals and compact rows in place of matches
 results       RETURN, HAVING and GROUP BY in this process
 compacted     which queries have compact rows, and how one is enumerated
+lazy_tables   tables in pieces outside of memory, of which the columns and pieces are read that are needed
 arrow_scan    Arrow tables → one table with the rows of a manifest
 vectors       expressions over one event, evaluated on columns
 event_tables  the events of Arrow tables that can take part

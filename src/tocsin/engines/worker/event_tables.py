@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from tocsin.engines.worker.arrays import nulls_of, numbers_of, of_numbers, of_values
 from tocsin.engines.worker.digests import digests
+from tocsin.engines.worker.lazy_tables import LazySlice, LazyTable
 from tocsin.engines.worker.threads import in_threads
 from tocsin.engines.worker.vectors import column_of
 from tocsin.expressions import interpret
@@ -32,10 +34,15 @@ Codes = NDArray[np.int32]
 SLICE = 1 << 20  # rows
 
 
+def taken(table: pa.Table | LazyTable, name: str, rows: Integers) -> pa.ChunkedArray:
+    """Some rows of a column."""
+    return table.taken(name, rows) if isinstance(table, LazyTable) else table.column(name).take(of_numbers(rows))
+
+
 class OfOneType:
     """The rows of a table whose type column has one value, with the attributes of a table that are asked for."""
 
-    def __init__(self, table: pa.Table, codes: Codes, code: int) -> None:
+    def __init__(self, table: pa.Table | LazyTable, codes: Codes, code: int) -> None:
         self.table, self._codes, self._code = table, codes, code
         self.schema = table.schema
 
@@ -45,8 +52,8 @@ class OfOneType:
         return found
 
     @cached_property
-    def _rows(self) -> pa.Array:
-        return of_numbers(np.flatnonzero(self.marked(0, len(self._codes))))
+    def _rows(self) -> Integers:
+        return np.flatnonzero(self.marked(0, len(self._codes)))
 
     @property
     def column_names(self) -> list[str]:
@@ -60,7 +67,7 @@ class OfOneType:
 
     def column(self, name: str) -> pa.ChunkedArray:
         """A column of these rows."""
-        return self.table.column(name).take(self._rows)
+        return taken(self.table, name, self._rows)
 
 
 @dataclass(frozen=True)
@@ -68,11 +75,11 @@ class Events:
     """The events of one type: their rows, and the types of their columns."""
 
     type: str | None
-    table: pa.Table | OfOneType
+    table: pa.Table | LazyTable | OfOneType
     time: str
 
     @property
-    def whole(self) -> pa.Table:
+    def whole(self) -> pa.Table | LazyTable:
         """The table that the rows are of."""
         return self.table.table if isinstance(self.table, OfOneType) else self.table
 
@@ -119,6 +126,9 @@ def _chosen(
 ) -> _Chosen:
     """The rows from `begin` to `end` that can take part; every one with a time and a key where all of them count."""
     table = events[0].whole.slice(begin, end - begin)
+    if not manifest.counts_every_event and isinstance(table, LazySlice) and not table.may_pass(chain(*sources)):
+        bits = {source.bit for own in sources for source in own}
+        return _Chosen(np.empty(0, np.int64), np.empty(0, np.int64), {bit: np.empty(0, np.bool_) for bit in bits})
     has_time = truths_of(table.column(events[0].time).is_valid())
     has_key = has_time & all(name in table.schema.names for name in manifest.partition.attributes)
     for name in manifest.partition.same if has_key.any() else ():
@@ -187,15 +197,23 @@ class Candidates:
         self.flags = flags  # by bit, which rows have it
         self.size = len(rows)
         self.names = dict.fromkeys(self.table.column_names)
-        self._rows = None if self.size == self.table.num_rows else of_numbers(rows)
+        self._rows = rows
         self._columns: dict[str, pa.ChunkedArray] = {}
 
     def values(self, attribute: str) -> pa.ChunkedArray:
         """An attribute as it is."""
         if attribute not in self._columns:
-            column = self.table.column(attribute)
-            self._columns[attribute] = column if self._rows is None else column.take(self._rows)
+            whole = self.size == self.table.num_rows
+            self._columns[attribute] = (
+                self.table.column(attribute) if whole else taken(self.table, attribute, self._rows)
+            )
         return self._columns[attribute]
+
+    def values_at(self, attribute: str, places: Integers) -> pa.ChunkedArray:
+        """An attribute of some events."""
+        if attribute in self._columns:
+            return self._columns[attribute].take(of_numbers(places))
+        return taken(self.table, attribute, self._rows[places])
 
     def column(self, attribute: str, dtype: pa.DataType) -> pa.Array:
         """An attribute in a type, times as integers in microseconds; NULL where there is none."""
@@ -245,9 +263,9 @@ class Candidates:
             own = np.flatnonzero(self.kinds[rows] == number)
             if not len(own) or (content.types is not None and name not in content.types):
                 continue
-            places, nothing = of_numbers(rows[own]), pa.nulls(len(own))
+            nothing = pa.nulls(len(own))
             columns = {
-                each: self.values(each).take(places).combine_chunks() if each in kept else nothing
+                each: self.values_at(each, rows[own]).combine_chunks() if each in kept else nothing
                 for each in attributes
             }
             found[own] = digests(content.half + 1, [name], columns, len(own))
