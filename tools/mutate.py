@@ -400,7 +400,7 @@ MUTATIONS = (
         "row groups are skipped where every event counts",
         "    if not manifest.counts_every_event and isinstance(table, LazySlice)",
         "    if isinstance(table, LazySlice)",
-        ("tests/engines/test_lazy_tables.py::test_where_every_event_counts_every_time_is_read",),
+        ("tests/engines/test_lazy_tables.py::test_where_every_event_counts_no_row_group_is_left_out",),
     ),
     Mutation(
         "local engine ignores id=",
