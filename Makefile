@@ -79,6 +79,8 @@ check: $(READY) ## lint, format, types, layers, spelling, documented errors
 	$(BIN)/python tools/gaps.py --check
 
 bench: $(READY) ## measure speed and memory; BENCH_ARGS=--quick for two minutes, --help for all options
+	@$(BIN)/python -c "import duckdb, polars" 2>/dev/null || \
+		$(BIN)/python -m pip install -qq --disable-pip-version-check --no-build-isolation --editable ".[bench]"
 	@$(WITH_SPARK) $(BIN)/python -m benchmarks $(BENCH_ARGS)
 
 docs: $(READY) ## run every example of the README, the docs and examples/

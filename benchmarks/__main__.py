@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import report, session
+from benchmarks.race import problems
 from benchmarks.settings import QUICK, QUICK_ROWS, Job, Session, Settings, parse_size, sessions, size, unknown
 from benchmarks.workloads import workloads
 
 DESCRIPTION = """\
-Measure Tocsin next to a naive join, the best plan by hand, an automaton in Python, and what Spark needs to scan,
-shuffle and sort the same events. All must find the same matches; all write to a sink that keeps nothing.
+Measure Tocsin next to a naive join, the best plan by hand, an automaton in Python, DuckDB and Polars on the same files,
+and what Spark needs to scan, shuffle and sort the same events. All must find the same matches. Spark writes to a sink
+that keeps nothing; DuckDB and Polars make an Arrow table.
 """
 EXAMPLES = """\
 examples:
@@ -54,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
     add("--quick", action="store_true", help=f"{size(QUICK_ROWS)} events, one run of {quick}")
     add("--rows", metavar="N,N", help="numbers of events (1M,10M)")
     add("--only", nargs="+", metavar="NAME", help="workloads, 'cores' or 'memory'; * and ? stand for any letters")
-    add("--contestants", metavar="A,B", help="naive, hand, nfa, limit, scan, tocsin, tocsin+id (all)")
+    add("--contestants", metavar="A,B", help="naive, hand, nfa, duckdb, polars, limit, scan, tocsin, tocsin+id (all)")
     add("--strategies", metavar="A,B", help="also measure Tocsin with each of these strategies forced")
     add("--repeat", type=int, metavar="N", help=f"timed runs of each contestant ({default.repeat})")
     add("--warmup", type=int, metavar="N", help=f"rounds that are not timed, after the first two ({default.warmup})")
@@ -174,19 +176,10 @@ def _read(records: Path) -> list[dict[str, Any]]:
 
 
 def _judge(records: list[dict[str, Any]], died: list[Job]) -> int:
-    problems = [f"DIED: {job.words}" for job in died]
-    for record in records:
-        at = f"{record['workload']}, {size(record['rows'])} events"
-        if record["wrong"]:
-            problems.append(f"WRONG RESULT: {at}: {record['wrong']}")
-        problems += [
-            f"FAILED: {at}: {name}: {found['reason']}"
-            for name, found in record["contestants"].items()
-            if found["status"] == "failed"
-        ]
-    for problem in problems:
+    found = [*(f"DIED: {job.words}" for job in died), *problems(records, "workload")]
+    for problem in found:
         print(problem, file=sys.stderr)
-    return 1 if problems else 0
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

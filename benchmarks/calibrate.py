@@ -34,6 +34,12 @@ class Ready:
     candidates: tuple[int, ...]
     matches: int | None
 
+    @property
+    def pairs(self) -> float:
+        """How many pairs a join with inequalities must look at, at least: those of the first two steps."""
+        first, second, *_ = self.candidates
+        return first * second / (self.workload.stream.keys_at(self.rows) if self.shape.is_keyed else 1)
+
 
 def calibrate(workload: Workload, rows: int, *, seed: int = 1, cache: Path | None = None) -> Ready:
     """Choose the thresholds of a workload; what was chosen is remembered in `cache`."""

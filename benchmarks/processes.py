@@ -59,6 +59,32 @@ def cpu_seconds() -> float:
     return sum(process.cpu_s for process in descendants())
 
 
+def keep_to(cores: int) -> None:
+    """Use only so many processors, where the system can be told: the JVM's other threads and Python would take more."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+
+
+def rss() -> int:
+    """The resident memory of this process, in bytes."""
+    return _status("VmRSS")
+
+
+def highest_rss() -> int:
+    """The most resident memory that this process has had since `lower_highest_rss`, or ever."""
+    return _status("VmHWM")
+
+
+def lower_highest_rss() -> None:
+    """Let `highest_rss` begin again with what is resident now."""
+    (PROC / "self" / "clear_refs").write_text("5", encoding="utf-8")
+
+
+def _status(name: str) -> int:
+    lines = (PROC / "self" / "status").read_text(encoding="utf-8").splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+
+
 def is_worker(command: str) -> bool:
     """Whether a command line is that of Spark's Python daemon or of a worker, which the daemon forks."""
     return "pyspark.daemon" in command or "pyspark.worker" in command

@@ -12,8 +12,16 @@ from benchmarks.targets import verdicts
 from benchmarks.workloads import workloads
 
 BEGIN, END = "<!-- results: written by `python -m benchmarks --update-docs` -->", "<!-- end of results -->"
-COMPARED = ("naive", "hand", "nfa", "limit", "scan")
-HEADS = {"naive": "naive join", "hand": "by hand", "nfa": "NFA", "limit": "limit", "scan": "scan + filter"}
+COMPARED = ("naive", "hand", "nfa", "duckdb", "polars", "limit", "scan")
+HEADS = {
+    "naive": "naive join",
+    "hand": "by hand",
+    "nfa": "NFA",
+    "duckdb": "DuckDB",
+    "polars": "Polars",
+    "limit": "limit",
+    "scan": "scan + filter",
+}
 PLOTTED = ("tocsin", *COMPARED)
 # One colour per contestant in all pictures, whoever is missing.
 SHADES = {HEADS.get(name, name): shade for name, shade in zip(PLOTTED, svg.COLOURS, strict=False)}
@@ -57,7 +65,7 @@ def markdown(result: Mapping[str, Any], *, plots: Iterable[tuple[str, str]] = ()
         )
     parts.append("### Targets")
     parts.append(
-        _table(
+        table(
             ("target", "wanted", "measured", ""),
             [(line.target, line.wanted, line.measured or "–", line.word) for line in verdicts(records)],
         )
@@ -70,12 +78,19 @@ def markdown(result: Mapping[str, Any], *, plots: Iterable[tuple[str, str]] = ()
     return "\n\n".join(parts) + "\n"
 
 
-def _environment(facts: Mapping[str, Any]) -> str:
+def machine(facts: Mapping[str, Any]) -> str:
+    """When a result was measured, at which commit, where and with what."""
     versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items() if version)
     return (
         f"Measured {facts['date'][:10]} at commit {facts['commit'] or 'unknown'}: "
         f"{facts['cpus']} CPUs ({facts['cpu']}), {facts['memory_gib']:g} GiB, {facts['system']}, "
-        f"Python {facts['python']}, {versions}. "
+        f"Python {facts['python']}, {versions}."
+    )
+
+
+def _environment(facts: Mapping[str, Any]) -> str:
+    return (
+        f"{machine(facts)} "
         f"`local[{facts['cores']}]`, {facts['partitions']} shuffle partitions, {facts['layout']} files, "
         f"medians of {facts['repeat']} interleaved run{'s'[: facts['repeat'] > 1]}."
     )
@@ -88,13 +103,13 @@ def _ratio_table(records: Sequence[Mapping[str, Any]]) -> str:
         cells = (_ratio(record, name) for name in COMPARED)
         share = "–" if record["selectivity"] is None else f"{100 * record['selectivity']:.2g} %"
         rows.append((_title(record), size(record["rows"]), share, _speed(record, "tocsin"), *cells))
-    return _table(heads, rows)
+    return table(heads, rows)
 
 
 def _speed_table(records: Sequence[Mapping[str, Any]]) -> str:
     names = list(dict.fromkeys(name for record in records for name in record["contestants"]))
     heads = ("workload", "events", *(HEADS.get(name, f"`{name}`") for name in names))
-    return _table(
+    return table(
         heads,
         [
             (f"`{record['workload']}`", size(record["rows"]), *(_speed(record, name) for name in names))
@@ -114,7 +129,7 @@ def _other_table(records: Iterable[Mapping[str, Any]]) -> str:
             (f"`{record['workload']}`", size(record["rows"]), str(record["cores"]), _speed(record, "tocsin"), *cells)
         )
     heads = ("workload", "events", "cores", "M events/s", "all workers, MiB", "largest worker, MiB", "JVM, MiB")
-    return "### Cores and memory, each in a session of its own\n\n" + _table(heads, rows)
+    return "### Cores and memory, each in a session of its own\n\n" + table(heads, rows)
 
 
 def _title(record: Mapping[str, Any]) -> str:
@@ -140,7 +155,7 @@ def _status(record: Mapping[str, Any], name: str) -> str:
     return {"ok": "–", "wrong": "**wrong**"}.get(status, status)
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
@@ -197,10 +212,15 @@ def write_plots(result: Mapping[str, Any], folder: Path, *, prefix: str = "") ->
 
 def update_docs(result: Mapping[str, Any], page: Path) -> None:
     """Put the report between the markers of a page, and its pictures beside the others."""
-    text = page.read_text(encoding="utf-8")
-    if BEGIN not in text or END not in text:
-        raise ValueError(f"{page} has no markers for the results")
     written = write_plots(result, page.parent / "images", prefix="benchmark-")
     report = markdown(result, plots=[(title, path.relative_to(page.parent).as_posix()) for title, path in written])
-    before, after = text.partition(BEGIN)[0], text.partition(END)[2]
-    page.write_text(f"{before}{BEGIN}\n\n{report}\n{END}{after}", encoding="utf-8")
+    put_between(BEGIN, END, report, page)
+
+
+def put_between(begin: str, end: str, report: str, page: Path) -> None:
+    """Replace what stands between two markers of a page."""
+    text = page.read_text(encoding="utf-8")
+    if begin not in text or end not in text.partition(begin)[2]:
+        raise ValueError(f"{page} has no markers for the results")
+    before, _, rest = text.partition(begin)
+    page.write_text(f"{before}{begin}\n\n{report}\n{end}{rest.partition(end)[2]}", encoding="utf-8")

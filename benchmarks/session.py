@@ -9,15 +9,18 @@ import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import SparkSession
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("tocsin", "pyspark", "pyarrow", "pandas", "numpy", "numba")
+PACKAGES = ("tocsin", "pyspark", "pyarrow", "pandas", "numpy", "numba", "duckdb", "polars")
 
 
 def start(*, cores: int, partitions: int, memory: str, scratch: Path) -> SparkSession:
+    from pyspark.sql import SparkSession
+
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape, quoteattr
 
-COLOURS = ("#d1495b", "#2e86ab", "#e0a030", "#5b8c5a", "#8a6bbe", "#7a7a7a", "#c06c3e")
+COLOURS = ("#d1495b", "#2e86ab", "#e0a030", "#5b8c5a", "#8a6bbe", "#7a7a7a", "#c06c3e", "#3aa6a0", "#a3a847")
 STYLE = (
     "text{font-family:system-ui,sans-serif;font-size:12px;fill:#333}"
     "@media(prefers-color-scheme:dark){text{fill:#ddd}}"

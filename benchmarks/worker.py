@@ -7,7 +7,6 @@ job that killed it.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from pathlib import Path
@@ -16,6 +15,7 @@ from benchmarks import session
 from benchmarks.calibrate import calibrate
 from benchmarks.contestants import contestants
 from benchmarks.measure import measure
+from benchmarks.processes import keep_to
 from benchmarks.settings import Job, Settings
 from benchmarks.streams import files_of
 from benchmarks.workloads import workloads
@@ -34,7 +34,7 @@ def run(settings: Settings, jobs: list[Job], records: Path) -> None:
         workload = by_name[job.workload]
         ready[job] = calibrate(workload, job.rows, seed=settings.seed, cache=data / "thresholds")
         files_of(workload.stream, job.rows, root=data, seed=settings.seed, layout=settings.layout, time=settings.time)
-    _keep_to(jobs[0].cores)
+    keep_to(jobs[0].cores)
     spark = session.start(
         cores=jobs[0].cores, partitions=settings.partitions, memory=settings.memory, scratch=data / "spark"
     )
@@ -46,26 +46,25 @@ def run(settings: Settings, jobs: list[Job], records: Path) -> None:
             folder = files_of(
                 stream, job.rows, root=data, seed=settings.seed, layout=settings.layout, time=settings.time
             )
-            frame = spark.read.parquet(str(folder))
-            available = contestants(strategies=settings.strategies, all_variants=settings.all_variants)
+            available = contestants(
+                strategies=settings.strategies,
+                all_variants=settings.all_variants,
+                cores=job.cores,
+                time=settings.time,
+                timeout_s=settings.timeout_s,
+            )
             # Forced strategies are compared wherever Tocsin is.
             chosen = [
                 contestant
                 for contestant in available
                 if not job.contestants or contestant.name.partition(":")[0] in job.contestants
             ]
-            record = measure(spark, frame, ready[job], job, settings, chosen, say)
+            record = measure(spark, folder, ready[job], job, settings, chosen, say)
             with records.open("a", encoding="utf-8") as out:
                 out.write(json.dumps(record) + "\n")
             say(_summary(record) + f"  ({time.perf_counter() - began:.0f} s)")
     finally:
         spark.stop()
-
-
-def _keep_to(cores: int) -> None:
-    """Use only so many processors, where the system can be told: the JVM's other threads and Python would take more."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
 
 
 def _summary(record: dict) -> str:

@@ -17,6 +17,7 @@ LOW = 0.003 / 100  # the paper's usual share of matches
 # A gap of d between neighbours keeps (1 − 2d)³ ÷ 6 of all triples of values that are uniform in [0, 1).
 KEEPS_1_PERCENT = 0.304
 KEEPS_1_PER_MILLE = 0.409
+KEEPS_1_PERCENT_OF_PAIRS = 0.859  # (1 − d)² ÷ 2
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,12 @@ def workloads() -> tuple[Workload, ...]:
 
 
 def _uniform() -> Iterator[Workload]:
+    yield Workload(
+        "seq2-sparse",
+        "keyed SEQ(2), 2 events of each type a window",
+        UNIFORM,
+        sequence(*"AB", window_us=10 * SECOND, keyed=True, gap=KEEPS_1_PERCENT_OF_PAIRS),
+    )
     yield Workload(
         "seq3-sparse",
         "keyed SEQ(3), 2 events of each type a window",

@@ -10,13 +10,6 @@ from benchmarks.contestants.columns import events_of, follows, negated_events, o
 from benchmarks.shapes import Shape
 
 
-def pairs(ready: Ready) -> float:
-    """How many pairs the joins must look at, at least: those of the first two steps."""
-    first, second = ready.candidates[0], ready.candidates[1]
-    keys = ready.workload.stream.keys_at(ready.rows) if ready.shape.is_keyed else 1
-    return first * second / keys
-
-
 def theta(frame: DataFrame, ready: Ready) -> DataFrame:
     shape = ready.shape
     found = events_of(frame, shape, 0)
