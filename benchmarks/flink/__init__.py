@@ -1,0 +1,1 @@
+"""Flink's interval join and MATCH_RECOGNIZE next to Tocsin and DuckDB: `python -m benchmarks.flink`."""
