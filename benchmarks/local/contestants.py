@@ -37,9 +37,9 @@ def contestants(question: Question, form: str, *, cores: int, timeout_s: float) 
         return read(files, columns_of(ready.shape, counts=counts))
 
     return (
-        Contestant("tocsin", _by_tocsin(question, form)),
+        Contestant("tocsin", _by_tocsin(question)),
         # A count has no matches to identify.
-        *(() if counts else [Contestant("tocsin id=", _by_tocsin(question, form, id="id"))]),
+        *(() if counts else [Contestant("tocsin id=", _by_tocsin(question, id="id"))]),
         *_others(counts=counts, cores=cores, timeout_s=timeout_s),
         *([Contestant("read", {"": only_read}, finds_matches=False)] if form == "parquet" else []),
     )
@@ -76,7 +76,7 @@ def read(files: str, columns: list[str] | None = None) -> pa.Table:
     return ds.dataset(sorted(glob.glob(files))).to_table(columns=columns)
 
 
-def _by_tocsin(question: Question, form: str, id: str | None = None) -> dict[str, Build]:
+def _by_tocsin(question: Question, id: str | None = None) -> dict[str, Build]:
     def match(events: Events, ready: Ready) -> pa.Table:
         text = question.text(ready.shape)
         options = {"time": "ts", "type": "type", "id": id, "engine": "local"}
@@ -85,10 +85,7 @@ def _by_tocsin(question: Question, form: str, id: str | None = None) -> dict[str
         language = "acel" if question.language == "acel" else "sase"
         return tocsin.pattern(text, language=language).match(events, **options)
 
-    def read_first(files: str, ready: Ready) -> pa.Table:
-        return match(read(files, columns_of(ready.shape, counts=question.is_count)), ready)
-
-    return {"": match} if form == "arrow" else {"path": match, "read first": read_first}
+    return {"": match}
 
 
 def _others(
