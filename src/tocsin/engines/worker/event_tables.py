@@ -197,16 +197,14 @@ class Candidates:
         self.flags = flags  # by bit, which rows have it
         self.size = len(rows)
         self.names = dict.fromkeys(self.table.column_names)
-        self._rows = rows
+        self._rows, self._are_all = rows, self.size == self.table.num_rows
         self._columns: dict[str, pa.ChunkedArray] = {}
 
     def values(self, attribute: str) -> pa.ChunkedArray:
         """An attribute as it is."""
         if attribute not in self._columns:
-            whole = self.size == self.table.num_rows
-            self._columns[attribute] = (
-                self.table.column(attribute) if whole else taken(self.table, attribute, self._rows)
-            )
+            column = self.table.column(attribute) if self._are_all else taken(self.table, attribute, self._rows)
+            self._columns[attribute] = column
         return self._columns[attribute]
 
     def values_at(self, attribute: str, places: Integers) -> pa.ChunkedArray:
