@@ -101,12 +101,16 @@ class Digests:
     def __getitem__(self, rows: Integers) -> Integers:
         """The digests of some rows of the table."""
         new = _distinct(rows[~self.is_known[rows]])
-        parts = np.split(new, np.searchsorted(new, self.begins[1:-1]))
-        for group, begin, part in zip(self.groups, self.begins, parts, strict=False):
-            if len(part):
-                self.found[part] = group.digests(self.content, part - begin)
+        owners = np.searchsorted(self.begins, new, side="right") - 1
+        for number, part in zip(owners[differs(owners)].tolist(), _runs(new, owners), strict=True):
+            self.found[part] = self.groups[number].digests(self.content, part - self.begins[number])
         self.is_known[new] = True
         return self.found[rows]
+
+
+def _runs(values: Integers, of: Integers) -> list[Integers]:
+    """Values in parts for which `of` is the same."""
+    return np.split(values, np.flatnonzero(differs(of))[1:]) if len(of) else []
 
 
 def _distinct(rows: Integers) -> Integers:

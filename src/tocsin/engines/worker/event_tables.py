@@ -103,12 +103,15 @@ def candidates(events: Iterable[Events], manifest: Manifest) -> list[Candidates]
     groups: dict[tuple[int, str], list[Events]] = {}
     for each in events:
         groups.setdefault((id(each.whole), each.time), []).append(each)
-    return [_candidates(group, manifest) for group in groups.values()]
+    sources: dict[str | None, list[Source]] = {}
+    for source in manifest.sources:
+        for kind in dict.fromkeys(source.types):
+            sources.setdefault(kind, []).append(source)
+    return [_candidates(group, [sources.get(each.type, []) for each in group], manifest) for group in groups.values()]
 
 
-def _candidates(events: Sequence[Events], manifest: Manifest) -> Candidates:
+def _candidates(events: Sequence[Events], sources: Sequence[Sequence[Source]], manifest: Manifest) -> Candidates:
     table = events[0].whole
-    sources = [[source for source in manifest.sources if each.type in source.types] for each in events]
     begins = range(0, max(table.num_rows, 1), SLICE)
 
     def chosen(begin: int) -> _Chosen:
