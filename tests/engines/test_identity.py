@@ -212,27 +212,25 @@ def test_time_stamps_in_arrays_and_maps_keep_their_microseconds_whatever_the_zon
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
-def test_arrays_of_digests_are_hashed_as_their_sum(spark: SparkSession) -> None:
-    rows = [(1, 2, [5, -6, 2**63 - 1, -7, 9], 9, None), (1, 2, [], None, [1]), (1, 2, None, -4, [])]
-    frame = spark.createDataFrame(
-        rows, "start bigint, end bigint, many array<bigint>, one bigint, other array<bigint>"
-    ).repartition(1)
+def test_several_digests_are_hashed_as_their_sum(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(1, 2, 9), (1, 2, None), (1, 2, -4)], "start bigint, end bigint, one bigint")
+    many = [F.bigint(value) for value in (5, -6, 2**63 - 1, -7, 9)]
     events = {
-        "b": identity.bag(F.col("many"), F.col("many")),
+        "b": identity.copies(many, many),
         "a": identity.Digests(F.when(F.col("one").isNull(), 0).otherwise(1).cast("bigint"), F.col("one"), F.col("one")),
-        "c": identity.bag(F.col("other"), F.col("other")),
-        "d": identity.copies([], []),
+        "c": identity.copies([], []),
+        "d": identity.copies([F.bigint(1)], [F.bigint(1)]),
         "e": identity.copies([F.col("end")], [F.col("end")]),
         "f": identity.copies([F.col("end"), F.bigint(-(2**63))], [F.col("end"), F.bigint(-(2**63))]),
     }
-    found = select(frame, *identity.hashes(F.col("start"), F.col("end"), events)).collect()
+    found = select(frame.coalesce(1), *identity.hashes(F.col("start"), F.col("end"), events)).collect()
     for salt in (1, 2):
         prefix = (salt, '["a","b","c","d","e","f"]', 1, 2)
         last = (2, 2 - 2**63)
         expected = [
-            hashed(*prefix, 1, 9, 5, -(2**63), 0, 0, 1, 2, *last),
-            hashed(*prefix, 0, 0, 1, 1, 0, 1, 2, *last),
-            hashed(*prefix, 1, -4, 0, 0, 0, 1, 2, *last),
+            hashed(*prefix, 1, 9, 5, -(2**63), 0, 1, 1, 1, 2, *last),
+            hashed(*prefix, 0, 5, -(2**63), 0, 1, 1, 1, 2, *last),
+            hashed(*prefix, 1, -4, 5, -(2**63), 0, 1, 1, 1, 2, *last),
         ]
         assert [row[salt - 1] & MASK for row in found] == expected
 

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from tocsin.engines.worker.digests import MadeDigests, digests
 from tocsin.engines.worker.gather import Gatherer, as_array, portions
 from tocsin.errors import TypeMismatchError
-from tocsin.kernels.hashes import Identity, chain, match_hashes
+from tocsin.kernels.hashes import Identity, match_hashes
 from tocsin.kernels.matches import concatenate, take
 from tocsin.kernels.model import Bag, Made, Matches, Template
+from tocsin.kernels.xxhash import chain
 from tocsin.plan.manifest import Gathered, Layout, Packing
 from tocsin.reference.identity import _digest as reference_digest
 
@@ -53,7 +54,7 @@ def matches(held: Made) -> Matches:
 
 
 def rows(found: Matches) -> list[dict[str, Any]]:
-    return [row for part in portions(found, 2) for row in Gatherer(TABLE, LAYOUT).batch(part, None).to_pylist()]
+    return [row for part in portions(found, 2) for row in Gatherer(TABLE, LAYOUT).batch(part, {}).to_pylist()]
 
 
 EXPECTED = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from pyspark.sql import SparkSession
 from tocsin.engines.spark import match_ids as identity
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import select
-from tocsin.kernels import hashes
+from tocsin.kernels import compile, hashes, xxhash
 from tocsin.kernels.model import Bag, Matches
 from tocsin.reference.identity import hash_fields
 
@@ -26,21 +27,63 @@ def array(values: list[int]) -> NDArray[np.int64]:
     return np.array(values, np.int64)
 
 
+def texts(ids: hashes.Ids) -> list[str]:
+    return [row.tobytes().decode() for row in ids]
+
+
 @given(st.lists(LONGS | st.text(), max_size=6), st.lists(LONGS, min_size=1, max_size=5))
 def test_a_chain_of_constants_and_numbers_is_the_one_of_the_reference(
     prefix: list[int | str], values: list[int]
 ) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        seeds = np.full(len(values), hashes.constant(*prefix), np.uint64)
-        found = hashes.chain(hashes.chain(seeds, array(values)), array(values[::-1])).view(np.int64)
+        seeds = np.full(len(values), xxhash.constant(*prefix), np.uint64)
+        found = xxhash.chain(xxhash.chain(seeds, array(values)), array(values[::-1])).view(np.int64)
     expected = [hash_fields([*prefix, one, other]) for one, other in zip(values, values[::-1], strict=True)]
     assert found.tolist() == expected
 
 
+@pytest.mark.compiled
+@given(st.lists(LONGS, max_size=9), st.integers(-(2**63), 2**63 - 1))
+def test_numba_computes_what_numpy_does(values: list[int], seed: int) -> None:
+    words = array(values).view(np.uint64)
+    for function, others in ((xxhash.CHAIN, (words,)), (xxhash.DIGITS, ())):
+        seeds = np.full(len(values), seed).view(np.uint64) ^ words if others else words & np.uint64(2**32 - 1)
+        by_numpy, by_numba = seeds.copy(), seeds.copy()
+        function.plain(by_numpy, *others)
+        compile.fast(function.text)(by_numba, *others)
+        assert by_numba.tolist() == by_numpy.tolist()
+
+
+@pytest.mark.compiled
+def test_numba_takes_over_where_numpy_has_computed_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+
+    def plain(numbers: NDArray[np.int64]) -> None:
+        calls.append(len(numbers))
+        numbers += 1
+
+    monkeypatch.setattr(compile, "OF_NUMPY", 1e9)
+    text = "@compiled\ndef search(numbers):\n    for place in range(len(numbers)):\n        numbers[place] += 1\n"
+    function, numbers = compile.ArrayFunction(text, plain), np.zeros(3, np.int64)
+    function(numbers)
+    function(numbers)
+    assert (calls, numbers.tolist()) == ([3], [2, 2, 2])
+    monkeypatch.setattr(compile, "OF_NUMPY", 0)
+    other = compile.ArrayFunction(f"{text}    # another\n", plain)
+    other(numbers)
+    other(numbers)
+    assert calls == [3, 3, 3]
+    monkeypatch.setattr(compile, "OF_NUMPY", 1e9)
+    monkeypatch.setattr(compile, "has_numba", lambda: False)
+    other(numbers)
+    other(numbers)
+    assert calls == [3, 3, 3, 3, 3]
+
+
 @given(st.text(min_size=20, max_size=200))
 def test_long_texts_are_hashed_in_their_four_lanes(text: str) -> None:
-    assert hashes.constant(text) == hash_fields([text]) & (2**64 - 1)
+    assert xxhash.constant(text) == hash_fields([text]) & (2**64 - 1)
 
 
 @st.composite
@@ -166,12 +209,12 @@ def test_twins_are_equal_in_all_columns_and_few_digests_are_asked_for(rows: list
 def test_matches_that_come_in_parts_get_the_ids_of_those_that_come_at_once() -> None:
     digests = (array([5, 5, 6]), array([7, 7, 8]))
     found = Matches(array([1] * 3), array([1] * 3), {"a": array([0, 1, 2])})
-    at_once = [half.tolist() for half in hashes.Identity(digests, TIMES)(found)]
+    at_once = texts(hashes.Identity(digests, TIMES)(found))
     identify = hashes.Identity(digests, TIMES)
-    parts = [[half.tolist() for half in identify(part)] for part in (_part(found, 0, 1), _part(found, 1, 3))]
-    assert [[*one, *other] for one, other in zip(*parts, strict=True)] == at_once
-    assert len(set(at_once[0])) == 3
-    assert len(set(hashes.Identity(digests, TIMES, has_id=True)(found)[0].tolist())) == 2
+    parts = [texts(identify(part)) for part in (_part(found, 0, 1), _part(found, 1, 3))]
+    assert [*parts[0], *parts[1]] == at_once
+    assert len(set(at_once)) == 3
+    assert len(set(texts(hashes.Identity(digests, TIMES, has_id=True)(found)))) == 2
 
 
 def test_numpy_and_spark_compute_the_same_ids(spark: SparkSession) -> None:
@@ -187,18 +230,17 @@ def test_numpy_and_spark_compute_the_same_ids(spark: SparkSession) -> None:
             int(found.start[number]),
             int(found.end[number]),
             *(None if single[number] < 0 else int(digest[single[number]]) for digest in digests),
-            *(digest[bag.rows[bag.offsets[number] : bag.offsets[number + 1]]].tolist() for digest in digests),
+            int(sizes[number]),
+            *(int(digest[bag.rows[bag.offsets[number] : bag.offsets[number + 1]]].sum()) for digest in digests),
         )
         for number in range(size)
     ]
-    schema = "s bigint, e bigint, b1 bigint, b2 bigint, c1 array<bigint>, c2 array<bigint>"
+    schema = "s bigint, e bigint, b1 bigint, b2 bigint, c bigint, c1 bigint, c2 bigint"
     events = {
         "b": identity.Digests(F.when(F.col("b1").isNull(), 0).otherwise(1).cast("bigint"), F.col("b1"), F.col("b2")),
-        "c": identity.bag(F.col("c1"), F.col("c2")),
+        "c": identity.Digests(F.col("c"), *(F.when(F.col("c") > 0, F.col(name)) for name in ("c1", "c2"))),
     }
     frame = spark.createDataFrame(rows, schema)
     hashed = select(frame, *identity.hashes(F.col("s"), F.col("e"), events))
     by_spark = sorted(row[0] for row in select(identity.numbered(hashed), identity.match_id()).collect())
-    first, second = hashes.Identity(digests, np.arange(50))(found)
-    both = zip(first.tolist(), second.tolist(), strict=True)
-    assert sorted(f"{one & (2**64 - 1):016x}{other & (2**64 - 1):016x}" for one, other in both) == by_spark
+    assert sorted(texts(hashes.Identity(digests, np.arange(50))(found))) == by_spark

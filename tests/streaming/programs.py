@@ -85,10 +85,8 @@ class LiveProgram:
             if self.step.wanted is not None:
                 self.events += batch.to_pylist()
                 continue
-            columns = (batch.column(name).to_pylist() for name in (RULE, names.FIRST_HALF, names.SECOND_HALF))
-            given += [
-                (self.rules[rule], f"{a % 2**64:016x}{b % 2**64:016x}") for rule, a, b in zip(*columns, strict=True)
-            ]
+            rules, ids = (batch.column(name).to_pylist() for name in (RULE, names.MATCH_ID))
+            given += zip(map(self.rules.__getitem__, rules), ids, strict=True)
         for rule, match_id in given:
             self.found[rule].append(match_id)
         return given

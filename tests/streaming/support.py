@@ -130,12 +130,11 @@ class Live:
         if self.is_compact:
             self.graphs += outcome.batches
             return
-        if not self.step.layout.digests:
+        if not self.step.layout.identifies:
             self._tell(outcome.batches)
             return
         for batch in outcome.batches:
-            halves = (batch.column(name).to_pylist() for name in (names.FIRST_HALF, names.SECOND_HALF))
-            self.ids += [f"{a % 2**64:016x}{b % 2**64:016x}" for a, b in zip(*halves, strict=True)]
+            self.ids += batch.column(names.MATCH_ID).to_pylist()
 
     def _tell(self, batches: Sequence[pa.RecordBatch]) -> None:
         every_us = self.kernel.query.every_us

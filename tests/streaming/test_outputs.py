@@ -24,7 +24,7 @@ from tocsin.engines.stream.packing import Unpacking
 from tocsin.engines.stream.pipeline import StreamSettings
 from tocsin.engines.stream.step import Outcome
 from tocsin.engines.stream.store import rows_to_bytes, to_bytes
-from tocsin.plan.manifest import FIRST_HALF
+from tocsin.plan.manifest import MATCH_ID
 
 
 class Group:
@@ -62,13 +62,13 @@ def test_an_output_is_added_by_one_record(monkeypatch: pytest.MonkeyPatch) -> No
         pd.concat(shard((0,), iter([shard_batch(live, rows, latest)]), group))
         for rows, latest in [([0, 1], 2), ([2], 9)]
     ]
-    unpacking = Unpacking(pa.schema({FIRST_HALF: pa.int64(), "__toy": pa.int64()}))
+    unpacking = Unpacking(pa.schema({MATCH_ID: pa.string(), "__toy": pa.int64()}))
     found: list[dict[str, Any]] = []
     for frame in emitted:
         written = pa.array([one for one in frame[FOUND] if one], pa.binary())
         for batch in unpacking(iter([pa.RecordBatch.from_arrays([written], names=[FOUND])])):
             found += batch.to_pylist()
-    assert [row["__toy"] for row in found if row[FIRST_HALF] is None] == [1, 8]
+    assert [row["__toy"] for row in found if row[MATCH_ID] is None] == [1, 8]
     assert len([row for row in found if row["__toy"] is None]) == 1
     assert [frame.iloc[-1]["watermark"] for frame in emitted] == [1, 8]
 

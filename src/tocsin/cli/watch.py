@@ -15,9 +15,9 @@ from rich.text import Text
 
 from tocsin.algebra.units import MICROSECONDS, Unit, format_bytes
 from tocsin.analysis.rates import parse_rates
+from tocsin.capacity import feasibility
 from tocsin.cli import terminal
 from tocsin.cli.terminal import several
-from tocsin.feasibility import feasibility
 from tocsin.progress import KEPT, Progress
 
 UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))

@@ -27,6 +27,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tocsin.errors import NumberTooLargeError
 from tocsin.expressions import numeric
@@ -40,6 +41,8 @@ log = logging.getLogger(__name__)
 # and plain Python's time for one row. The first and third take some times as long, but every later task has them, and
 # what is compiled every later process on this machine.
 IMPORTING, READING, COMPILING, PER_ROW = 0.2, 0.1, 0.5, 1e-5
+# How much worse a second of NumPy is than one of plain Python: it has done so much more, which numba does faster too.
+OF_NUMPY = 4
 # A task of so many rows is compiled at once.
 FEW_ROWS = 20_000
 _spent: dict[str, float] = {}  # text → seconds that this process has run it as plain Python
@@ -147,6 +150,29 @@ class Call:
             return False
         self.is_plain = self.rents = False
         return True
+
+
+class ArrayFunction:
+    """A function over arrays that NumPy computes too: compiled once NumPy has taken as long as numba would cost."""
+
+    def __init__(self, text: str, plain: Callable[..., None]) -> None:
+        self.text, self.plain = text, plain
+        self.price = IMPORTING  # what compiling cost when it was last asked
+        self.compiled: Callable[..., Any] | None = None
+
+    def __call__(self, *arrays: NDArray[Any]) -> None:
+        """Change the first array in place."""
+        if self.compiled is not None:
+            # One kind of array, so that one form is compiled.
+            self.compiled(*(np.require(array, requirements=["C", "W"]) for array in arrays))
+            return
+        began = time.perf_counter()
+        self.plain(*arrays)
+        note_plain(self.text, OF_NUMPY * (time.perf_counter() - began))
+        if _spent[self.text] >= self.price:
+            self.price = _price(self.text)
+            if _spent[self.text] >= self.price and has_numba():
+                self.compiled = _loaded(self.text).search
 
 
 def is_worth_compiling(text: str, rows: int) -> bool:

@@ -1,7 +1,6 @@
 """`match_id` of matches that are rows of arrays: steps 4 to 6 of the recipe in `tocsin.engines.spark.match_ids`.
 
-XXH64 of 64-bit numbers, one column at a time, as Spark's `xxhash64` chains them: each value is seeded with the hash
-before it, the first with 42. The two digests of every event come from Spark; here they are gathered by row.
+The two digests of every event come from elsewhere; here they are gathered by row.
 """
 
 from __future__ import annotations
@@ -9,107 +8,18 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import cache, reduce
-from itertools import pairwise
+from dataclasses import dataclass
+from functools import reduce
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.kernels.model import Bag, Integers, Made, Mask, Matches, differs, starts_of_runs
+from tocsin.kernels.xxhash import Words, chain, constant, digits
 
-Words = NDArray[np.uint64]
-Bytes = NDArray[np.uint8]
-
-SEED = 42
-U1, U2, U3 = np.uint64(0x9E3779B185EBCA87), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(0x165667B19E3779F9)
-U4, U5 = np.uint64(0x85EBCA77C2B2AE63), np.uint64(0x27D4EB2F165667C5)
+Ids = Words  # of each match the 32 digits of its id, as four times eight characters
 MIXING = 0x5851F42D4C957F2D  # odd, so that few different keys look alike
-ZERO, EIGHT = np.zeros(1, np.uint64), np.uint64(8)
-BLOCK_BYTES = 1 << 20  # of texts that are hashed at once
-
-
-# --- XXH64 ----------------------------------------------------------------------------------------
-
-# Arrays wrap around as the algorithm wants; only NumPy's scalars would warn.
-
-
-def chain(seeds: Words, values: Integers) -> Words:
-    """The hashes of one more value each."""
-    return _avalanche(_with_word(seeds + U5 + EIGHT, values.view(np.uint64)))
-
-
-def chain_texts(seeds: Words, begins: Integers, ends: Integers, data: Bytes) -> Words:
-    """The hashes of one more text each, given as places in UTF-8 data."""
-    found = np.empty(len(seeds), np.uint64)
-    sizes = ends - begins
-    order = np.argsort(sizes, kind="stable")
-    edges = np.flatnonzero(np.diff(sizes[order], prepend=-1, append=-1))
-    for first, last in pairwise(edges.tolist()):
-        size = int(sizes[order[first]])
-        block = max(BLOCK_BYTES // max(size, 1), 1)
-        for at in range(first, last, block):
-            some = order[at : min(at + block, last)]
-            found[some] = _of_texts(seeds[some], data[begins[some][:, None] + np.arange(size)])
-    return found
-
-
-def _of_texts(seeds: Words, texts: Bytes) -> Words:
-    """XXH64 of texts of one length, one in each row, as published."""
-    size = texts.shape[1]
-    words = np.ascontiguousarray(texts[:, : size // 8 * 8]).view(np.uint64)
-    stripes = size // 32 * 4
-    if stripes:
-        lanes = [seeds + U1 + U2, seeds + U2, seeds, seeds - U1]
-        for number in range(stripes):
-            lanes[number % 4] = _mixed(lanes[number % 4], words[:, number])
-        found = sum((_rotated(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)), ZERO)
-        for lane in lanes:
-            found = (found ^ _mixed(ZERO, lane)) * U1 + U4
-    else:
-        found = seeds + U5
-    found = found + np.uint64(size)
-    for number in range(stripes, size // 8):
-        found = _with_word(found, words[:, number])
-    at = size // 8 * 8
-    if at + 4 <= size:
-        half = np.ascontiguousarray(texts[:, at : at + 4]).view(np.uint32)[:, 0].astype(np.uint64)
-        found = _rotated(found ^ half * U1, 23) * U2 + U3
-        at += 4
-    for place in range(at, size):
-        found = _rotated(found ^ texts[:, place].astype(np.uint64) * U5, 11) * U1
-    return _avalanche(found)
-
-
-def _rotated(words: Words, bits: int) -> Words:
-    return (words << np.uint64(bits)) | (words >> np.uint64(64 - bits))
-
-
-def _mixed(lanes: Words, words: Words) -> Words:
-    return _rotated(lanes + words * U2, 31) * U1
-
-
-def _with_word(found: Words, words: Words) -> Words:
-    return _rotated(found ^ _mixed(ZERO, words), 27) * U1 + U4
-
-
-def _avalanche(found: Words) -> Words:
-    found = (found ^ (found >> np.uint64(33))) * U2
-    found = (found ^ (found >> np.uint64(29))) * U3
-    return found ^ (found >> np.uint64(32))
-
-
-@cache
-def constant(*values: int | str) -> int:
-    """The hash of constants, as the unsigned seed of what follows them."""
-    found = np.array([SEED], np.uint64)
-    for value in values:
-        if isinstance(value, int):
-            found = chain(found, np.array([value], np.int64))
-        else:
-            text = np.frombuffer(value.encode(), np.uint8)
-            found = _of_texts(found, text[None, :])
-    return int(found[0])
+BLOCK = 1 << 15  # matches that are hashed at once: their numbers stay near the processor
 
 
 # --- matches --------------------------------------------------------------------------------------
@@ -133,11 +43,49 @@ def match_hashes(matches: Matches, digests: Digests, made: Hashes | None = None)
     `made` are the digests of the values of the events that were made.
     """
     of_made = (None, None) if made is None else made
-    first, second = (
-        _hashes(salt, matches, _gather(column, others, matches.made))
-        for salt, column, others in zip((1, 2), digests, of_made, strict=True)
-    )
-    return first, second
+    gathers = [_gather(column, others, matches.made) for column, others in zip(digests, of_made, strict=True)]
+    names = sorted(matches.events)
+    shape = json.dumps(names, ensure_ascii=False, separators=(",", ":"))
+    parts = [_Part(None, [gather(rows) for gather in gathers]) for rows in matches.edges or ()]
+    parts += [_part(matches.events[name], gathers) for name in names]
+    found = np.empty(len(matches), np.int64), np.empty(len(matches), np.int64)
+    for begin in range(0, len(matches), BLOCK):
+        block = slice(begin, begin + BLOCK)
+        times = matches.start[block], matches.end[block]
+        for salt, hashes in enumerate(found):
+            some = reduce(chain, times, np.full(len(times[0]), constant(salt + 1, shape), np.uint64))
+            for part in parts:
+                some = part.chained(some, salt, block)
+            hashes[block] = some.view(np.int64)
+    return found
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What a variable of matches, or an edge of theirs, adds to their hashes."""
+
+    counts: Integers | None  # how many events there are; None: there is one, and it is not counted
+    sums: Sequence[Integers]  # of their digests, for each of the two hashes
+
+    def chained(self, found: Words, salt: int, block: slice) -> Words:
+        """The hashes of a block of matches with the variable."""
+        sums = self.sums[salt][block]
+        if self.counts is None:
+            return chain(found, sums)
+        counts = self.counts[block]
+        found, is_bound = chain(found, counts), counts > 0
+        if is_bound.all():
+            return chain(found, sums)
+        found[is_bound] = chain(found[is_bound], sums[is_bound])
+        return found
+
+
+def _part(held: Integers | Bag, gathers: Sequence[Gather]) -> _Part:
+    if isinstance(held, Bag):
+        return _Part(held.sizes, [held.sums(gather) for gather in gathers])
+    is_bound = held >= 0
+    rows = held if is_bound.all() else np.where(is_bound, held, 0)
+    return _Part(is_bound.astype(np.int64), [gather(rows) for gather in gathers])
 
 
 def row_digests(rows: int) -> Hashes:
@@ -167,43 +115,21 @@ def _gather(digests: Gatherable, of_made: Integers | None, made: Made | None) ->
     return gather
 
 
-def _hashes(salt: int, matches: Matches, digests: Gather) -> Integers:
-    names = sorted(matches.events)
-    shape = json.dumps(names, ensure_ascii=False, separators=(",", ":"))
-    found = np.full(len(matches), constant(salt, shape), np.uint64)
-    found = chain(chain(found, matches.start), matches.end)
-    for rows in matches.edges or ():
-        found = chain(found, digests(rows))
-    for name in names:
-        held = matches.events[name]
-        found = _with_bag(found, held, digests) if isinstance(held, Bag) else _with_event(found, held, digests)
-    return found.view(np.int64)
+def ids(first: Integers, second: Integers, ordinals: Integers) -> Ids:
+    """`match_id`, from the hashes of matches and their numbers among equal ones.
 
-
-def _with_event(found: Words, rows: Integers, digests: Gather) -> Words:
-    is_bound = rows >= 0
-    found = chain(found, is_bound.astype(np.int64))
-    if is_bound.all():
-        return chain(found, digests(rows))
-    found[is_bound] = chain(found[is_bound], digests(rows[is_bound]))
+    >>> print(ids(np.array([1]), np.array([2]), np.array([0])).tobytes().decode())
+    0d4803b99cf84f88e47050fb1e4c66a5
+    """
+    found = np.empty((len(first), 4), np.uint64)
+    for begin in range(0, len(first), BLOCK):
+        block = slice(begin, begin + BLOCK)
+        hashed = first[block], second[block], ordinals[block]
+        for salt in (1, 2):
+            half = reduce(chain, hashed, np.full(len(hashed[0]), constant(salt), np.uint64))
+            found[block, 2 * salt - 2] = digits(half >> np.uint64(32))
+            found[block, 2 * salt - 1] = digits(half & np.uint64(2**32 - 1))
     return found
-
-
-def _with_bag(found: Words, bag: Bag, digests: Gather) -> Words:
-    sizes = bag.sizes
-    found = chain(found, sizes)
-    is_bound = sizes > 0
-    found[is_bound] = chain(found[is_bound], bag.sums(digests)[is_bound])
-    return found
-
-
-def halves(first: Integers, second: Integers, ordinals: Integers) -> tuple[Integers, Integers]:
-    """The two halves of `match_id`, which `identity.text` writes."""
-    one, other = (
-        chain(chain(chain(np.full(len(first), constant(salt), np.uint64), first), second), ordinals).view(np.int64)
-        for salt in (1, 2)
-    )
-    return one, other
 
 
 # --- equal matches --------------------------------------------------------------------------------
@@ -269,7 +195,7 @@ def holds_any(matches: Matches, marked: Mask) -> Mask:
 
 
 class Identity:
-    """Computes the two halves of `match_id`, and numbers equal matches 0, 1, … over all that it is given.
+    """Computes `match_id`, and numbers equal matches 0, 1, … over all that it is given.
 
     Equal matches are made of equal rows, which are in the same task, so that only matches of a row with a twin need
     looking at. `groups` are columns (slice, partition) that tell apart rows which never meet. With `has_id`, a column
@@ -293,11 +219,11 @@ class Identity:
         """Whether the number of a match can be another than 0."""
         return self._has_twin is not None
 
-    def __call__(self, matches: Matches) -> tuple[Integers, Integers]:
-        """The halves of the ids of matches."""
+    def __call__(self, matches: Matches) -> Ids:
+        """The ids of matches."""
         made = None if self.made is None or matches.made is None else self.made(matches.made)
         first, second = match_hashes(matches, self.digests, made)
-        return halves(first, second, self.ordinals(matches, first, second))
+        return ids(first, second, self.ordinals(matches, first, second))
 
     def ordinals(self, matches: Matches, first: Integers, second: Integers) -> Integers:
         """The number of each match among the equal ones so far."""

@@ -38,11 +38,6 @@ class Kernel(Search):
     selects: bool  # whether the loops apply the selection policy themselves; otherwise links or a later test do
     stretch: Stretch | None = None  # what happened to the times of the rows it is given
 
-    @property
-    def binds_rows(self) -> bool:
-        """Whether a match brings every event that it binds: not where bags are ranges of a list."""
-        return self.conditions.ranged is None
-
     def find(
         self, rows: Rows, *, most: int = MOST_MATCHES_PER_START, memory: int = MOST_MEMORY, jit: bool | None = None
     ) -> Iterator[Matches]:

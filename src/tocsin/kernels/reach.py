@@ -323,8 +323,3 @@ class Search(Reach, ABC):
     def most_events(self) -> int | None:
         """The most events of a match, where an automaton bounds them."""
         return None if self.automaton is None else most_events(self.automaton)
-
-    @property
-    def binds_rows(self) -> bool:
-        """Whether a match brings every event that it binds, and each is a row: ids of events then identify it."""
-        return self.automaton is None

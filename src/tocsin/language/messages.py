@@ -10,13 +10,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
-
-from lark import Lark, Token
-from lark.exceptions import UnexpectedInput
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from tocsin.errors import QuerySyntaxError, nearest
 from tocsin.source import Place, Source
+
+if TYPE_CHECKING:  # the parser is there where a text is; the words of languages are also known to tasks
+    from lark import Lark, Token
 
 # Kinds of pieces, in the order they are tried. Unlike the grammar this reads anything. Each takes linear time and
 # constant memory: no choice inside a repetition that could be taken back.
@@ -118,6 +118,8 @@ class Situation:
     @classmethod
     def of(cls, source: Source, grammar: Lark, start: str) -> Self:
         """Read the text again up to the place where it goes wrong."""
+        from lark.exceptions import UnexpectedInput
+
         tokens: list[Token] = []
         try:
             tokens.extend(grammar.parse_interactive(source.text, start=start).iter_parse())
@@ -376,5 +378,7 @@ def _fill(template: str, fields: Fields) -> str:
 
 
 def _place(s: Situation, names: str, fields: Fields) -> Place:
+    from lark import Token
+
     ends = [end for name in names.split() if isinstance(end := fields[name], (Piece, Token))]
     return s.place(ends[0], ends[-1])

@@ -84,6 +84,7 @@ class _Builder:
         self.counts_every_event = not self.is_shared and first.counts_every_event
         partitions = {search.query.partition for search in self.searches}
         self.partition = partitions.pop() if len(partitions) == 1 else alg.Partition()
+        self.id = self._id()
         self.packing = self._packing(packs_key=packs_key)
         self.variables = [variable_schemas(search.query.pattern, events.schemas) for search in self.searches]
         self.shapes = [
@@ -131,7 +132,8 @@ class _Builder:
             () if self.packing.has_key else tuple(map(self._key, search.query.partition.attributes)),
             tuple(self._carried(search, carried) for carried in search.carried),
             tuple(one if one.columns else _counted(one, time) for one in gathered),
-            self._digests(reader.id) if reader.with_digests else (),
+            self._digests(reader.id) if reader.with_digests and self.id is None else (),
+            None if self.id is None else (self.id[0], self._attribute(*self.id, self.events.schemas)),
             wants=wants,
             templates=search.templates,
             trimmed=self._trimmed(search) if reader.with_digests else {},
@@ -147,6 +149,15 @@ class _Builder:
             layout = replace(layout, type=kind, text=self._named(names.TEXT, Text()))
         return layout
 
+    def _id(self) -> tuple[str, DataType] | None:
+        """The `id` column, and its type, where it is shipped in place of digests."""
+        reader = self.readers[0]
+        if reader.id is None or not reader.with_digests or not reader.digests_id or reader.search.hides_events:
+            return None
+        first, *others = (schema.attributes[reader.id] for schema in self.events.schemas.values())
+        is_simple = first.kind in (Kind.INTEGER, Kind.STRING) and all(one.is_exactly(first) for one in others)
+        return (reader.id, first) if is_simple else None
+
     # --- bits -------------------------------------------------------------------------------------
 
     def _packing(self, *, packs_key: bool) -> Packing:
@@ -157,6 +168,7 @@ class _Builder:
             any(len(source.types) > 1 for source in self.sources)
             or (not self.is_shared and self.searches[0].needs_kinds)
             or wanting > 1
+            or (self.id is not None and len(types) > 1)
             or (has_order and (self.is_shared or len(types) > 1))
         )
         packing = Packing(len(self.sources), max(len(types) - 1, 1).bit_length() if asks else 0)

@@ -50,7 +50,7 @@ TYPE_AT = 16
 SOURCE_MASK = (1 << TYPE_AT) - 1
 EVENT = "__tocsin_event"  # of a stream that shows late events: all of it, as JSON
 START, END = "__tocsin_start", "__tocsin_end"
-FIRST_HALF, SECOND_HALF = "__tocsin_half1", "__tocsin_half2"
+MATCH_ID = "__tocsin_match_id"
 MISSING = "__tocsin_missing"  # with time-outs: how many parts of the pattern there are, 0 for a match
 PASSED_ON = "__tocsin_passed_on"  # a match that was found before
 
@@ -142,6 +142,9 @@ class Layout:
     carried: tuple[str, ...] = ()  # the columns of the kernel's `carried`, in its order
     gathered: tuple[Gathered, ...] = ()  # the variables whose events are part of the result
     digests: tuple[str, ...] = ()  # the columns d1 and d2 of `match_id`, or none
+    # Where the `id` column of events is shipped in place of their digests: its name, and the column that holds it. Not
+    # on streams, whose checkpoints know a layout by its text.
+    id: tuple[str, str] | None = field(default=None, repr=False)
     # ties, type, text: the columns that order events of one instant; for kernels that ask for an order only
     ties: tuple[str, ...] = ()
     type: str | None = None
@@ -151,6 +154,11 @@ class Layout:
     templates: tuple[Template, ...] = ()  # the kinds of events that the kernel makes
     # by number of the template, the columns d1 and d2 of events that are left with some attributes
     trimmed: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+
+    @property
+    def identifies(self) -> bool:
+        """Whether matches have ids."""
+        return bool(self.digests) or self.id is not None
 
 
 # --- columns --------------------------------------------------------------------------------------
@@ -296,6 +304,7 @@ class Reader(Generic[Search_co]):
     id: str | None = None  # the column that identifies its events, if there is one
     ties: tuple[str, ...] = ()  # the columns that order its events of one instant
     with_digests: bool = True  # whether its matches are identified by digests of their events
+    digests_id: bool = False  # whether a column of simple ids is shipped, which the worker digests
 
 
 @dataclass(frozen=True)
@@ -345,21 +354,17 @@ class EventTypes:
 Needs = Mapping[str, tuple[str, ...]]
 
 
-def needed(query: alg.Query, attributes: Needs, id: str | None = None) -> dict[str, tuple[str, ...]]:
+def needed(query: alg.Query, attributes: Needs) -> dict[str, tuple[str, ...]]:
     """The attributes of each variable that RETURN, GROUP BY and HAVING ask for, in the order of its `attributes`.
 
-    A variable that nobody mentions is left out; one that is only counted needs none. Without RETURN all are needed;
-    with an `id` column that one is, of every variable. Last comes `POSITION`, where the result asks which event is the
-    first or the last of all matches.
+    A variable that nobody mentions is left out; one that is only counted needs none. Without RETURN all are needed.
+    Last comes `POSITION`, where the result asks which event is the first or the last of all matches.
     """
     if not query.returns:
         return {name: tuple(attributes[name]) for name in query.variables}
     found: dict[str, set[str]] = {}
     for output in query.outputs:
         _collect(output, attributes, found)
-    if id is not None:
-        for name in query.variables:
-            found.setdefault(name, set()).add(id)
     placed = _placed(query.outputs) if query.over_all_matches else frozenset()
     return {
         name: tuple(attribute for attribute in attributes[name] if attribute in found[name])

@@ -25,7 +25,7 @@ from tocsin.engines.worker.arrow_types import types_in
 from tocsin.engines.worker.event_tables import Events
 from tocsin.engines.worker.gather import Gatherer
 from tocsin.engines.worker.results import Result, answered, grouped
-from tocsin.engines.worker.tasks import RULE, Member, Task, placed, schema_of, search_groups, task_of
+from tocsin.engines.worker.tasks import OF_MATCH, RULE, Member, Task, placed, schema_of, search_groups, task_of
 from tocsin.engines.worker.threads import in_threads
 from tocsin.kernels.compile import warm
 from tocsin.kernels.hashes import Gatherable
@@ -260,8 +260,8 @@ def _time_of(name: str | None, time: str | Mapping[str, str], table: pa.Table) -
 
 def _schema(table: pa.Table, layout: Layout, asked: Iterable[Kind], *, with_timeouts: bool) -> pa.Schema:
     """What the search gives, also when it finds nothing."""
-    numbers = [names.START, names.END, names.FIRST_HALF, names.SECOND_HALF, *([names.MISSING] if with_timeouts else ())]
-    fields = [pa.field(name, pa.int64()) for name in numbers]
+    fields = [pa.field(name, dtype) for name, dtype in OF_MATCH.items()]
+    fields += [pa.field(names.MISSING, pa.int64())] if with_timeouts else []
     held = Gatherer(table, layout).types()
     fields += [pa.field(names.variable(number), dtype) for number, dtype in enumerate(held)]
     fields += [

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeGuard
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +23,13 @@ if TYPE_CHECKING:
 BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 NO_BYTE_LIMIT = str(2**31 - 1)
+PARTITIONS = "spark.sql.shuffle.partitions"
+TASKS_PER_CORE = 4  # so that no core waits long for the last task
+TASK_BYTES = 32 << 20  # of the inputs, where more tasks than that read them
+SIZE = re.compile(r"Statistics\(sizeInBytes=(?P<number>[\d.E+]+) (?P<unit>\w+)")
+SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+UNKNOWN_BYTES = 2**60  # what is this large is a guess
+_sizes: WeakKeyDictionary[DataFrame, int | None] = WeakKeyDictionary()  # a plan is printed once for each DataFrame
 MARKS = ("schema", "select", "toDF", "unionByName", "isStreaming")
 
 
@@ -48,13 +57,18 @@ def has_python_state(frame: DataFrame) -> bool:
 
     Only the printed plan shows it, for library code leaves the JVM alone and Spark Connect has none.
     """
+    return "InPandasWithState" in _explained(frame, "simple")
+
+
+def _explained(frame: DataFrame, mode: str) -> str:
+    """The text of a plan; nothing where it cannot be shown yet, which Spark refuses in its own words."""
     shown = _Shown(sys.stdout)
     with contextlib.redirect_stdout(shown):
         try:
-            frame.explain()
-        except Exception:  # a plan that cannot be shown yet is refused by Spark in its own words
-            return False
-    return "InPandasWithState" in shown.text
+            frame.explain(mode=mode)
+        except Exception:
+            return ""
+    return shown.text
 
 
 class _Shown:
@@ -88,6 +102,54 @@ def is_schema(value: Any) -> TypeGuard[T.StructType]:
     return hasattr(type(value), "fieldNames") and hasattr(type(value), "simpleString")
 
 
+# --- the number of tasks --------------------------------------------------------------------------
+
+
+def search_tasks(frames: Iterable[DataFrame]) -> int | None:
+    """How many tasks search the events of DataFrames; None: as many as adaptive execution makes of what is shuffled.
+
+    Few events may have many matches, so that a search must not be left to fewer tasks than there are cores, as
+    adaptive execution does with little data. Asked for a number of partitions, Spark keeps to it: the session's
+    partitions, or where these are many, no more than the cores and the size of the inputs ask for.
+    """
+    given = {id(frame): frame for frame in frames}
+    session = next(iter(given.values())).sparkSession
+    most, cores = _number(session.conf.get(PARTITIONS)), _cores(session)
+    if most is None or cores is None:
+        return None
+    if most <= TASKS_PER_CORE * cores:
+        return most
+    sizes = [_size_of(frame) for frame in given.values()]
+    if any(size is None for size in sizes):
+        return None
+    return min(most, max(TASKS_PER_CORE * cores, sum(size or 0 for size in sizes) // TASK_BYTES))
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isdecimal() else None
+
+
+def _cores(session: SparkSession) -> int | None:
+    """How many tasks run at a time; None where only the server knows."""
+    return None if _is_connect(session) else int(session.sparkContext.defaultParallelism)
+
+
+def _size_of(frame: DataFrame) -> int | None:
+    """How many bytes Spark expects of a DataFrame, by its printed plan; None where it does not know."""
+    if frame not in _sizes:
+        found = SIZE.search(_explained(frame, "cost"))
+        size = None if found is None else float(found["number"]) * 1024.0 ** SIZE_UNITS.index(found["unit"])
+        _sizes[frame] = int(size) if size is not None and size < UNKNOWN_BYTES else None
+    return _sizes[frame]
+
+
+def _is_connect(session: SparkSession) -> bool:
+    return "connect" in type(session).__module__
+
+
+# --- Python workers -------------------------------------------------------------------------------
+
+
 def make_ready_for_python(frame: DataFrame) -> None:
     """Set the session of a DataFrame up for Python workers, where the user has not said how."""
     session = frame.sparkSession
@@ -101,7 +163,7 @@ def _use_own_python(session: SparkSession) -> None:
     Spark starts whatever `python3` is on the path, which is seldom the one of the virtual environment that a script was
     started with. On a local master that one is right; on a cluster only the user knows what the executors have.
     """
-    if "connect" in type(session).__module__:
+    if _is_connect(session):
         return
     context = session.sparkContext
     is_local = str(context.master).split("[")[0] == "local"

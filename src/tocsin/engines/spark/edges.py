@@ -13,16 +13,18 @@ import numpy as np
 import pyarrow as pa
 
 from tocsin import errors
+from tocsin.engines.worker.arrays import of_ids, of_numbers
 from tocsin.engines.worker.arrow_types import completed
 from tocsin.engines.worker.gather import Gatherer, portions
 from tocsin.engines.worker.rows import array_of, integers
 from tocsin.engines.worker.tasks import Member, Task
-from tocsin.kernels.hashes import halves, holds_any, match_hashes, ordinals, twins
+from tocsin.kernels.hashes import holds_any, ids, match_hashes, ordinals, twins
 from tocsin.kernels.matches import take
 from tocsin.kernels.model import Bag, Integers, Mask, Matches, Rows
-from tocsin.plan.manifest import BITS, END, FIRST_HALF, SECOND_HALF, START, Layout, variable
+from tocsin.plan.manifest import BITS, END, MATCH_ID, START, Layout, variable
 
 ORIGIN = "__tocsin_origin"
+HASHES = ("__tocsin_hash1", "__tocsin_hash2")  # of a match, until it is known which others are equal
 # What the origin says of a row that is a match: NULL when no other match can be equal to it.
 MAY_HAVE_AN_EQUAL = -1
 # More cuts would send more rows, and no task holds more files than this.
@@ -127,8 +129,8 @@ def crosses(matches: Matches, origins: Integers) -> Mask:
 
 
 def match_columns(layout: Layout) -> tuple[str, ...]:
-    """The columns of a match, as `Gatherer` makes them."""
-    hashes = (FIRST_HALF, SECOND_HALF) if layout.digests else ()
+    """The columns of a match, as `Gatherer` makes them, with hashes in place of its id."""
+    hashes = HASHES if layout.identifies else ()
     return (START, END, *hashes, *(variable(number) for number in range(len(layout.gathered))))
 
 
@@ -163,7 +165,7 @@ class Inside(Member):
 
     def _may_have_equals(self, table: pa.Table, rows: Rows, is_edge: Mask) -> Mask | None:
         """Which rows may be in equal matches; None: no match needs a number."""
-        if not self.layout.digests or self.has_id:
+        if not self.layout.identifies or self.has_id:
             return None
         own = twins([key for key in (rows.ts, rows.partition) if key is not None], self.digests(table))
         return is_edge if own is None else is_edge | own
@@ -184,9 +186,10 @@ class Crossing(Member):
 def _hashed(member: Member, found: Iterable[Matches], table: pa.Table) -> Iterator[tuple[Matches, pa.RecordBatch]]:
     """Matches in portions, and their columns, with hashes in place of ids."""
     gatherer = Gatherer(table, member.layout)
-    digests = member.digests(table) if member.layout.digests else None
+    digests = member.digests(table) if member.layout.identifies else None
     for portion in (portion for matches in found for portion in portions(matches)):
-        yield portion, gatherer.batch(portion, None if digests is None else match_hashes(portion, digests))
+        hashes = {} if digests is None else dict(zip(HASHES, match_hashes(portion, digests), strict=True))
+        yield portion, gatherer.batch(portion, {name: of_numbers(numbers) for name, numbers in hashes.items()})
 
 
 @dataclass(frozen=True)
@@ -220,7 +223,7 @@ class Across:
                 # One type for what was found here and what came through Spark, which names the parts of lists
                 # differently.
                 matches = pa.Table.from_batches([batch]).cast(schema)
-                if member.layout.digests and not member.has_id:
+                if member.layout.identifies and not member.has_id:
                     waiting.append(matches)
                 else:
                     yield from _identified(matches, member.layout)
@@ -239,12 +242,13 @@ class Across:
 
 
 def _identified(matches: pa.Table, layout: Layout, *, is_numbered: bool = False) -> Iterable[pa.RecordBatch]:
-    """Matches with the halves of `match_id` where the hashes were; equal ones are numbered on request."""
-    if layout.digests:
-        first, second = (integers(matches.column(name)) for name in (FIRST_HALF, SECOND_HALF))
+    """Matches with `match_id` where the hashes were; equal ones are numbered on request."""
+    if layout.identifies:
+        first, second = (integers(array_of(matches, name)) for name in HASHES)
         numbers = ordinals(first, second) if is_numbered else np.zeros(len(first), np.int64)
-        for name, half in zip((FIRST_HALF, SECOND_HALF), halves(first, second, numbers), strict=True):
-            matches = matches.set_column(matches.schema.get_field_index(name), name, pa.array(half))
+        made = of_ids(ids(first, second, numbers))
+        place = matches.schema.get_field_index(HASHES[0])
+        matches = matches.drop_columns(list(HASHES)).add_column(place, MATCH_ID, made)
     yield from matches.to_batches()
 
 

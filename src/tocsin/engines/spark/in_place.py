@@ -35,11 +35,12 @@ A part of the result that is read without the rest (`limit`) may come without th
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain
 
 from pyspark.sql import types as T
 
 from tocsin.engines.spark import search as sliced
-from tocsin.engines.spark.edges import ORIGIN, Across, Crossing, Inside
+from tocsin.engines.spark.edges import HASHES, ORIGIN, Across, Crossing, Inside
 from tocsin.engines.spark.inputs import Inputs
 from tocsin.engines.spark.scan import Shipment
 from tocsin.engines.spark.search import Found
@@ -64,9 +65,11 @@ def search(kernel: Kernel, inputs: Inputs, options: Options, *, with_digests: bo
     limited = partial(task_of, most=options.max_matches_per_start, memory=options.task_bytes)
     inside = limited(Inside(*of_query, window_us=window, reach_us=2 * window))
     across = Across(limited(Crossing(*of_query), width), slack_us=window)
+    hashes = [T.StructField(name, T.LongType()) for name in HASHES]
+    hashed = chain(*(hashes if field.name == names.MATCH_ID else [field] for field in schema.fields))
     both = T.StructType(
         [
-            *schema.fields,
+            *hashed,
             *(T.StructField(field.name, field.dataType) for field in shipment.frame.schema.fields),
             T.StructField(ORIGIN, T.IntegerType()),
         ]
@@ -74,7 +77,9 @@ def search(kernel: Kernel, inputs: Inputs, options: Options, *, with_digests: bo
     found = shipment.frame.mapInArrow(inside, both)
     sent = with_copies(found, both.names, kernel, shipment.micros, width)
     # Copies put the bits last, which is why columns are taken by name.
-    return Found(repartition(sent, _slice(shipment, width)).mapInArrow(across, schema), shapes)
+    return Found(
+        repartition(sent, _slice(shipment, width), partitions=shipment.tasks).mapInArrow(across, schema), shapes
+    )
 
 
 def _slice(shipment: Shipment, width: int) -> Column:

@@ -13,10 +13,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from tocsin.algebra.programs import Rule
-from tocsin.engines.spark import match_ids as identity
 from tocsin.engines.spark.bags import Bag
 from tocsin.engines.spark.columns import Binding, Compiler
-from tocsin.engines.spark.compat import make_ready_for_python
+from tocsin.engines.spark.compat import make_ready_for_python, search_tasks
 from tocsin.engines.spark.inputs import Inputs, Part
 from tocsin.engines.spark.scan import Mixed, Scan, event_types, made_type, spark_shapes
 from tocsin.engines.spark.search import bindings_of, variable_type
@@ -26,7 +25,7 @@ from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import select
 from tocsin.engines.spark.typed_columns import Kind, Value
-from tocsin.engines.worker.tasks import HALVES, RULE, Member, Task, placed, search_groups
+from tocsin.engines.worker.tasks import OF_MATCH, RULE, Member, Task, placed, search_groups
 from tocsin.kernels.nested_loops import Kernel
 from tocsin.kernels.reach import width_us
 from tocsin.kernels.shared import common
@@ -55,10 +54,10 @@ class Places:
 
     @property
     def schema(self) -> T.StructType:
-        """The columns of matches: the search, their interval in microseconds, two halves of their id, the variables."""
+        """The columns of matches: the search, their interval in microseconds, their id, the variables."""
         schema = T.StructType().add(RULE, T.IntegerType())
-        for name in HALVES:
-            schema = schema.add(name, T.LongType())
+        for name in OF_MATCH:
+            schema = schema.add(name, T.StringType() if name == names.MATCH_ID else T.LongType())
         for place, kind in enumerate(self.kinds):
             schema = schema.add(names.variable(place), kind)
         return schema
@@ -95,8 +94,9 @@ def search(
         groups.append(_group(manifest, scan, own, key))
     frame = scan.frame()
     make_ready_for_python(frame)
-    before = F.col(names.PASSED_ON).getField(names.FIRST_HALF) if scan.passes_on else None
-    rows = distribute_to(frame, scan.names, groups, scan.micros, before)
+    before = F.xxhash64(F.col(names.PASSED_ON).getField(names.MATCH_ID)) if scan.passes_on else None
+    tasks = search_tasks(stream.frame for stream in inputs.streams.values())
+    rows = distribute_to(frame, scan.names, groups, scan.micros, tasks, before)
     members = [
         Member(one.search, layout, one.id is not None, number, places.add(number, inputs, layout, spark_shapes(shape)))
         for number, one, layout, shape in zip(readers, renumbered, manifest.layouts, manifest.shapes, strict=True)
@@ -141,7 +141,7 @@ def shown(
     return select(
         frame,
         F.cases((is_own, F.lit(name)) for name, is_own in is_of.items()).alias("rule"),
-        identity.text(F.col(names.FIRST_HALF), F.col(names.SECOND_HALF)).alias("match_id"),
+        F.col(names.MATCH_ID).alias("match_id"),
         Value(F.col(names.START), time_kind, in_micros=True).output.alias("start"),
         Value(F.col(names.END), time_kind, in_micros=True).output.alias("end"),
         *(structs.get(rule.name, F.lit(None)).alias(rule.name) for rule in wanted),

@@ -25,7 +25,8 @@ BIGINT. A list of names is written as the text of a JSON array without blanks: `
    for nothing tells them apart. With an `id` column n is 0.
 6. match_id = hex(xxhash64(1, h1, h2, n)) then hex(xxhash64(2, h1, h2, n)), 16 digits each.
 
-So an event's share is two numbers, made where it is read; `tocsin.kernels.hashes` does steps 4 to 6 on arrays.
+So an event's share is two numbers, made where it is read, or in a task from a simple `id`; `tocsin.kernels.hashes` does
+steps 4 to 6 on arrays.
 """
 
 from __future__ import annotations
@@ -97,11 +98,6 @@ def digests(names: Column, columns: Typed, *, id: str | None = None) -> list[Col
     ]
 
 
-def bag(first: Column, second: Column) -> Digests:
-    """An iterated variable: arrays of digests, NULL or empty where it is unbound."""
-    return Digests(F.coalesce(F.array_size(first), F.lit(0)).cast("bigint"), _sum(first), _sum(second))
-
-
 def copies(first: Sequence[Column], second: Sequence[Column]) -> Digests:
     """A variable that holds so many events, with a column for each digest; none: it is unbound."""
     if not first:
@@ -140,12 +136,8 @@ def match_id(*, id: str | None = None) -> Column:
 
 def text(first: Column, second: Column) -> Column:
     """The `match_id` of its two halves, BIGINTs."""
-    return F.concat(*(F.lpad(F.lower(F.hex(half)), 16, "0") for half in (first, second)))
-
-
-def _sum(digests: Column) -> Column:
-    """The sum of an array of BIGINTs modulo 2**64, NULL of an empty one."""
-    return F.when(F.array_size(digests) > 0, F.aggregate(digests, F.bigint(0), lambda *both: _sum_of(both)))
+    # The first `lower` of a JVM loads ICU, which takes a second.
+    return F.format_string("%016x%016x", first, second)
 
 
 def _sum_of(digests: Sequence[Column]) -> Column:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tocsin.analysis.types import DataType
-from tocsin.engines.spark.compat import make_ready_for_python
+from tocsin.engines.spark.compat import make_ready_for_python, search_tasks
 from tocsin.engines.spark.event_columns import EventColumns
 from tocsin.engines.spark.inputs import Inputs, Part, parts_of
 from tocsin.engines.spark.match_ids import JSON_OPTIONS
@@ -45,6 +45,7 @@ class Shipment:
     layout: Layout  # what they mean
     micros: Column  # the time of a row in microseconds
     keys: tuple[Column, ...]  # what rows of one partition agree on
+    tasks: int | None = None  # how many tasks search the rows of a batch; None: as many as Spark chooses
 
     @property
     def time(self) -> str:
@@ -76,7 +77,9 @@ def ship(
     frame = scan.streamed(stream, rated) if stream else scan.frame()
     make_ready_for_python(frame)
     (layout,), (shape,) = manifest.layouts, manifest.shapes
-    return Shipment(frame, scan.columns(stream), layout, scan.micros, scan.keys(layout.keys)), spark_shapes(shape)
+    tasks = None if stream else search_tasks(part.frame for part in scan.single)
+    shipment = Shipment(frame, scan.columns(stream), layout, scan.micros, scan.keys(layout.keys), tasks)
+    return shipment, spark_shapes(shape)
 
 
 def event_types(inputs: Inputs) -> EventTypes:

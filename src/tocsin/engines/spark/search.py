@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
@@ -13,7 +12,6 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis import types as analysis
 from tocsin.analysis.attributes import attributes_by_variable
 from tocsin.analysis.names import MISSING, STATUS
-from tocsin.engines.spark import match_ids as identity
 from tocsin.engines.spark import scan
 from tocsin.engines.spark.bags import Bag, Binding, event_in
 from tocsin.engines.spark.columns import Compiler
@@ -24,7 +22,7 @@ from tocsin.engines.spark.slices import distribute
 from tocsin.engines.spark.spark_types import Shape
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
-from tocsin.engines.spark.sql.column import select, where, with_columns
+from tocsin.engines.spark.sql.column import select, where
 from tocsin.engines.spark.typed_columns import Kind, Value
 from tocsin.engines.worker.tasks import Member, task_of
 from tocsin.kernels.beginnings import missing_variables
@@ -40,8 +38,8 @@ from tocsin.plan.prepare import split
 class Found:
     """The matches of a kernel before RETURN: one row each."""
 
-    # `__tocsin_start` and `__tocsin_end` in microseconds, `__tocsin_v0` … for the variables of `shapes`, and the two
-    # halves of `match_id` unless an `id` column makes it
+    # `__tocsin_start` and `__tocsin_end` in microseconds, `__tocsin_v0` … for the variables of `shapes`, and
+    # `__tocsin_match_id`
     frame: DataFrame
     shapes: dict[str, Shape]  # the variables whose events are there, and the attributes that are
 
@@ -51,20 +49,12 @@ def matches(kernel: Search, inputs: Inputs, options: Options, *, find: Callable[
 
     `find` has the parameters of `search`, which finds them by default.
     """
-    query = kernel.query
-    by_id = _is_identified_after(kernel, inputs)
-    found = (find or search)(kernel, inputs, options, with_digests=not by_id)
+    found = (find or search)(kernel, inputs, options, with_digests=True)
     frame = found.frame
-    having = split(query).query.having
+    having = split(kernel.query).query.having
     if having is not None:
         frame = where(frame, compiler_of(kernel, found).condition(having))
-    if by_id:
-        hashed = with_columns(frame, *_hashes(kernel, inputs, found.shapes))
-        frame = identity.numbered(hashed, id=inputs.id)
-        match_id = identity.match_id(id=inputs.id)
-    else:
-        match_id = identity.text(F.col(names.FIRST_HALF), F.col(names.SECOND_HALF))
-    return returned(kernel, inputs, Found(frame, found.shapes), match_id)
+    return returned(kernel, inputs, Found(frame, found.shapes))
 
 
 def compiler_of(kernel: Search, found: Found) -> Compiler:
@@ -76,9 +66,7 @@ def compiler_of(kernel: Search, found: Found) -> Compiler:
     return Compiler(bindings_of(kernel.query, found.shapes), known)
 
 
-def returned(
-    kernel: Search, inputs: Inputs, found: Found, match_id: Column, others: Sequence[Column] = ()
-) -> DataFrame:
+def returned(kernel: Search, inputs: Inputs, found: Found, others: Sequence[Column] = ()) -> DataFrame:
     """The columns that users see of the matches that HAVING keeps, and those of other outputs of a stream behind them.
 
     The native condition of HAVING has been applied before; what Python decides is decided here.
@@ -87,7 +75,7 @@ def returned(
     returns = made.query.returns or tuple(alg.Returned(name, ex.Variable(name)) for name in query.variables)
     kind = inputs.time_kind
     before = [
-        match_id.alias("match_id"),
+        F.col(names.MATCH_ID).alias("match_id"),
         Value(F.col(names.START), kind, in_micros=True).output.alias("start"),
         Value(F.col(names.END), kind, in_micros=True).output.alias("end"),
     ]
@@ -124,7 +112,7 @@ def run(member: Member, shipment: Shipment, schema: T.StructType, options: Optio
     """Shuffle the rows of a batch once, and run a search on those of each task; the result has this schema."""
     width = width_us(member.search, options.slice_us)
     keys = () if member.search.crosses_partitions else shipment.keys
-    rows = distribute(shipment.frame, shipment.columns, member.search, shipment.micros, keys, width)
+    rows = distribute(shipment.frame, shipment.columns, member.search, shipment.micros, keys, width, shipment.tasks)
     task = task_of(member, width, most=options.max_matches_per_start, memory=options.task_bytes)
     return rows.mapInArrow(task, schema)
 
@@ -134,17 +122,16 @@ def ship(
 ) -> tuple[Shipment, dict[str, Shape]]:
     """What travels, and the variables and attributes that the query's outputs need."""
     attributes = attributes_by_variable(kernel.query, event_types(inputs).schemas)
-    is_identified = not with_digests and not kernel.query.over_all_matches
-    needs = brought(kernel, needed(kernel.query, attributes, inputs.id if is_identified else None))
-    reader = Reader(kernel, needs, inputs.id, inputs.ties, with_digests)
+    needs = brought(kernel, needed(kernel.query, attributes))
+    reader = Reader(kernel, needs, inputs.id, inputs.ties, with_digests, digests_id=not stream)
     return scan.ship(reader, inputs, stream=stream, rated=rated)
 
 
 def match_schema(kernel: Search, inputs: Inputs, shipment: Shipment, shapes: dict[str, Shape]) -> T.StructType:
     """The columns that a task gives."""
     schema = T.StructType().add(names.START, T.LongType()).add(names.END, T.LongType())
-    if shipment.layout.digests:
-        schema = schema.add(names.FIRST_HALF, T.LongType()).add(names.SECOND_HALF, T.LongType())
+    if shipment.layout.identifies:
+        schema = schema.add(names.MATCH_ID, T.StringType())
     if kernel.query.timeouts:
         schema = schema.add(names.MISSING, T.LongType())
     for number, gathered in enumerate(shipment.layout.gathered):
@@ -180,30 +167,3 @@ def bindings_of(
             event = event_in(held, fields)
             found[name] = event if kind.optional or query.timeouts else replace(event, exists=None)
     return found
-
-
-def _is_identified_after(kernel: Search, inputs: Inputs) -> bool:
-    """Whether the events' own ids make `match_id` after the search: not without all events, nor where types count."""
-    if inputs.id is None or not kernel.binds_rows:
-        return False
-    return all(len(source.types) == 1 for source in kernel.sources if not source.is_negated)
-
-
-def _hashes(kernel: Search, inputs: Inputs, shapes: dict[str, Shape]) -> list[Column]:
-    """The hashes of a match from the ids of its events."""
-    id = inputs.id
-    assert id is not None
-    types = {source.variable: source.types[0] for source in kernel.sources}
-    digests: dict[str, identity.Digests] = {}
-    for name, binding in bindings_of(kernel.query, shapes).items():
-
-        def digest(event: Binding, half: int, type: str = types[name]) -> Value:
-            columns = {id: event.attribute((id,))}
-            return Value(identity.digests(identity.names_of(type, columns, id=id), columns, id=id)[half], Kind.INTEGER)
-
-        if isinstance(binding, Bag):
-            digests[name] = identity.bag(*(binding.values(partial(digest, half=half)).array for half in (0, 1)))
-        else:
-            pair = (binding.only_if_bound(digest(binding, half)).column for half in (0, 1))
-            digests[name] = identity.Digests(binding.size, *pair)
-    return identity.hashes(F.col(names.START), F.col(names.END), digests)

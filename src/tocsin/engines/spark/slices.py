@@ -33,18 +33,19 @@ def distribute(
     micros: Column,
     keys: Sequence[Column],
     width: int | None,
+    tasks: int | None,
     otherwise: Column | None = None,
 ) -> DataFrame:
-    """Send every event to all tasks that need it; `columns` are those of the frame.
+    """Send every event to all of so many tasks that need it; `columns` are those of the frame.
 
     Rows without a time go by `otherwise`; without it there are none.
     """
     if width is None:
-        return repartition(frame, *keys) if keys else frame.repartition(1)
+        return repartition(frame, *keys, partitions=tasks) if keys else frame.repartition(1)
     slices = slice_of_copy(micros, width)
-    # No number of partitions: adaptive execution may then join small ones.
     rows = with_copies(frame, columns, sees, micros, width)
-    return repartition(rows, *keys, slices if otherwise is None else F.coalesce(slices, otherwise))
+    by = (*keys, slices if otherwise is None else F.coalesce(slices, otherwise))
+    return repartition(rows, *by, partitions=tasks)
 
 
 def with_copies(frame: DataFrame, columns: Sequence[str], sees: Reach | Group, micros: Column, width: int) -> DataFrame:
@@ -97,7 +98,12 @@ class Group:
 
 
 def distribute_to(
-    frame: DataFrame, columns: Sequence[str], groups: Sequence[Group], micros: Column, otherwise: Column | None
+    frame: DataFrame,
+    columns: Sequence[str],
+    groups: Sequence[Group],
+    micros: Column,
+    tasks: int | None,
+    otherwise: Column | None,
 ) -> DataFrame:
     """Send every event, in one shuffle, to all tasks of all groups that need it.
 
@@ -105,7 +111,7 @@ def distribute_to(
     """
     if len(groups) == 1:
         (group,) = groups
-        return distribute(frame, columns, group, micros, group.keys, group.width_us, otherwise)
+        return distribute(frame, columns, group, micros, group.keys, group.width_us, tasks, otherwise)
     others = [F.col(name) for name in columns if name != BITS]
     every = reduce(or_, (group.masks.get(BITS, 0) for group in groups))
     sent = [_sent(number, group, micros, every & ~group.masks.get(BITS, 0)) for number, group in enumerate(groups)]
@@ -118,7 +124,8 @@ def distribute_to(
     keys = [(is_own, F.xxhash64(*group.keys)) for is_own, group in is_of if group.keys]
     by = [number, *([F.cases(keys)] if keys else [])]
     rows = _with_own_words(rows, columns, groups, number)
-    return repartition(rows, *by, slices if otherwise is None else F.coalesce(slices, otherwise))
+    by.append(slices if otherwise is None else F.coalesce(slices, otherwise))
+    return repartition(rows, *by, partitions=tasks)
 
 
 def _sent(number: int, group: Group, micros: Column, others: int) -> Column:

@@ -28,7 +28,7 @@ from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import select, union, where, with_columns
 from tocsin.engines.spark.typed_columns import Kind, null
-from tocsin.engines.worker.tasks import HALVES, RULE
+from tocsin.engines.worker.tasks import OF_MATCH, RULE
 from tocsin.kernels.nested_loops import Kernel
 from tocsin.plan import manifest as names
 from tocsin.plan.manifest import Reader, needed
@@ -161,7 +161,7 @@ class Strata:
             if which:
                 rows.append((F.col(RULE) == member.number, F.array(*map(F.lit, which))))
         spread = with_columns(found, F.explode(F.cases(rows)).alias(WHICH))
-        columns = (RULE, *HALVES, *(names.variable(place) for place in range(len(self.places.kinds))))
+        columns = (RULE, *OF_MATCH, *(names.variable(place) for place in range(len(self.places.kinds))))
         owned = tuple((F.col(WHICH) == place, part) for place, part in enumerate(parts))
         return Mixed(spread, owned, F.col(WHICH) == ITSELF, columns)
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 from tocsin.engines.stream.guard import UNRATED, Guard
 from tocsin.engines.stream.store import NEVER, rows_to_bytes, to_bytes
 from tocsin.engines.worker.arrow_types import completed
+from tocsin.engines.worker.process import settle
 from tocsin.engines.worker.rows import array_of, integers
 from tocsin.kernels.model import Integers
 from tocsin.plan.manifest import BITS, CLOCK, SOURCE, SOURCE_MASK, TYPE_AT
@@ -42,6 +43,7 @@ class Packing:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The shard batches of one task: one row for each shard. Rows without a time are counted once."""
+        settle()
         received = [batch for batch in batches if batch.num_rows]
         if not received:
             return

@@ -30,7 +30,6 @@ from tocsin.algebra.tree_text import to_text
 from tocsin.algebra.units import MICROSECONDS, Unit
 from tocsin.analysis.temporal import Network
 from tocsin.engines.spark import compact as graphs
-from tocsin.engines.spark import match_ids as identity
 from tocsin.engines.spark.compat import has_python_state, is_dataframe, is_streaming, schema_of
 from tocsin.engines.spark.inputs import Inputs
 from tocsin.engines.spark.scan import WITH_CLOCK, WITH_EVENTS, Shipment
@@ -104,8 +103,7 @@ def matches(kernel: Search, inputs: Inputs, distances: Network, options: StreamS
         kept = compiler_of(kernel, found).condition(having)
         others = (F.col(output.column).isNotNull() for output in options.outputs)
         frame = where(frame, reduce(or_, others, kept))
-    match_id = identity.text(F.col(names.FIRST_HALF), F.col(names.SECOND_HALF))
-    return returned(kernel, inputs, Found(frame, found.shapes), match_id, output_columns(options))
+    return returned(kernel, inputs, Found(frame, found.shapes), output_columns(options))
 
 
 def compact(kernel: RunKernel, inputs: Inputs, distances: Network, options: StreamSettings) -> DataFrame:

@@ -3,6 +3,7 @@
 module        role
 ------        ----
 tasks         runs one search or several on the rows of a task
+process       the process of a worker of Spark
 rows          a task's Arrow table → the arrays that a search reads
 gather        what a search found → Arrow batches of matches, events that it made included
 digests       the digests of these events, and of all events where there is no Spark

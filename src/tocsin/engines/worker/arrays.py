@@ -21,6 +21,7 @@ LEAST, MOST = -(2**63), 2**63 - 1
 NUMBERS: Mapping[np.dtype[Any], pa.DataType] = {
     np.dtype(name): getattr(pa, name)() for name in ("int8", "int16", "int32", "int64", "float32", "float64")
 }
+ID_SIZE = 32  # digits
 TYPES = {held: dtype for dtype, held in NUMBERS.items()}
 
 
@@ -35,6 +36,16 @@ def of_numbers(values: NDArray[Any], is_null: Mask | None = None) -> pa.Array:
         return pa.Array.from_buffers(pa.bool_(), len(values), [validity, _packed(values)])
     held = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(NUMBERS[values.dtype], len(values), [validity, held])
+
+
+def of_ids(digits: NDArray[np.uint64]) -> pa.Array:
+    """The ids of matches as texts.
+
+    >>> of_ids(np.frombuffer(b"0123456789abcdef" * 2, np.uint64).reshape(1, 4)).to_pylist()
+    ['0123456789abcdef0123456789abcdef']
+    """
+    offsets = np.arange(len(digits) + 1, dtype=np.int32) * ID_SIZE
+    return pa.StringArray.from_buffers(len(digits), pa.py_buffer(offsets), pa.py_buffer(digits))
 
 
 def _packed(values: Mask) -> pa.Buffer:

@@ -19,9 +19,10 @@ import pyarrow as pa
 from tocsin.engines.worker.arrays import nulls_of, numbers_of
 from tocsin.engines.worker.rows import integers
 from tocsin.expressions.objects import microseconds
-from tocsin.kernels import hashes
-from tocsin.kernels.hashes import Gatherable, Hashes, Words
+from tocsin.kernels import xxhash
+from tocsin.kernels.hashes import Gatherable, Hashes
 from tocsin.kernels.model import Integers, Made, Mask
+from tocsin.kernels.xxhash import Words
 from tocsin.plan.manifest import Layout
 
 Chain = Callable[[Words, Integers], Words]  # the hashes of some events, and their places → those of one more value
@@ -37,12 +38,12 @@ def digests(salt: int, prefix: Sequence[str], columns: Mapping[str, Any], size: 
     """Digest several events, or structs, from columns of values; the names are `prefix`, then those of the columns."""
     names = sorted(columns)
     read = [_read(columns[name], salt) for name in names]
-    found = np.full(size, hashes.constant(salt, names_of([*prefix, *names])), np.uint64)
+    found = np.full(size, xxhash.constant(salt, names_of([*prefix, *names])), np.uint64)
     for begin in range(0, len(names), NULLS_PER_WORD):
         word = np.zeros(size, np.int64)
         for place, (is_null, _) in enumerate(read[begin : begin + NULLS_PER_WORD]):
             word |= is_null.astype(np.int64) << place
-        found = hashes.chain(found, word)
+        found = xxhash.chain(found, word)
     for is_null, chain in read:
         known = np.flatnonzero(~is_null)
         found[known] = chain(found[known], known)
@@ -86,7 +87,7 @@ def _numbers_in(column: pa.Array, salt: int) -> Integers | None:
     return integers(column)
 
 
-def _places(column: pa.Array) -> tuple[Integers, Integers, hashes.Bytes]:
+def _places(column: pa.Array) -> tuple[Integers, Integers, xxhash.Bytes]:
     """Where each text begins and ends in UTF-8 data."""
     _, offsets, data = column.buffers()
     ends = np.frombuffer(offsets, np.int64 if pa.types.is_large_string(column.type) else np.int32)
@@ -95,11 +96,11 @@ def _places(column: pa.Array) -> tuple[Integers, Integers, hashes.Bytes]:
 
 
 def _of_numbers(numbers: Integers) -> Chain:
-    return lambda seeds, at: hashes.chain(seeds, numbers[at])
+    return lambda seeds, at: xxhash.chain(seeds, numbers[at])
 
 
-def _of_texts(begins: Integers, ends: Integers, data: hashes.Bytes) -> Chain:
-    return lambda seeds, at: hashes.chain_texts(seeds, begins[at], ends[at], data)
+def _of_texts(begins: Integers, ends: Integers, data: xxhash.Bytes) -> Chain:
+    return lambda seeds, at: xxhash.chain_texts(seeds, begins[at], ends[at], data)
 
 
 def _of_objects(values: Sequence[Any], salt: int) -> Chain:
@@ -109,12 +110,12 @@ def _of_objects(values: Sequence[Any], salt: int) -> Chain:
         is_number = np.fromiter((isinstance(field, int) for field in fields), np.bool_, len(fields))
         found = seeds.copy()
         numbers = np.array([field % 2**64 for field in fields if isinstance(field, int)], np.uint64)
-        found[is_number] = hashes.chain(seeds[is_number], numbers.view(np.int64))
+        found[is_number] = xxhash.chain(seeds[is_number], numbers.view(np.int64))
         texts = [field.encode() for field in fields if isinstance(field, str)]
         ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
         begins = np.append(0, ends)[:-1]
         data = np.frombuffer(b"".join(texts), np.uint8)
-        found[~is_number] = hashes.chain_texts(seeds[~is_number], begins, ends, data)
+        found[~is_number] = xxhash.chain_texts(seeds[~is_number], begins, ends, data)
         return found
 
     return chain
@@ -146,6 +147,39 @@ def _in_list(value: Any) -> Any:
     if value.tzinfo is None:
         return f"{value:%Y-%m-%dT%H:%M:%S.%f}"
     return f"{value.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+
+
+# --- events with an id ----------------------------------------------------------------------------
+
+
+class IdDigests:
+    """A digest of the events of a task from the column that identifies them, computed for those that are asked for."""
+
+    def __init__(self, which: int, names: Sequence[str], ids: pa.Array, kinds: Integers | None) -> None:
+        is_null, self._chain = _read(ids, which + 1)
+        # By the number of the type: of an event with an id, and of one without.
+        seeds = [[xxhash.constant(which + 1, name, number) for number in (0, 1)] for name in names]
+        self._seeds, self._kinds = np.array(seeds, np.uint64), kinds
+        self._is_null, self._has_nulls = is_null, bool(is_null.any())
+        self._all: Integers | None = None
+
+    def __getitem__(self, rows: Integers) -> Integers:
+        """The digests of some rows."""
+        if self._all is None:
+            if len(rows) < len(self._is_null):
+                return self._computed(rows)
+            self._all = self._computed(np.arange(len(self._is_null)))
+        return self._all[rows]
+
+    def _computed(self, rows: Integers) -> Integers:
+        kinds = 0 if self._kinds is None else self._kinds[rows]
+        is_null = self._is_null[rows]
+        found = np.empty(len(rows), np.uint64)
+        found[:] = self._seeds[kinds, is_null.astype(np.int64)]
+        if not self._has_nulls:
+            return self._chain(found, rows).view(np.int64)
+        found[~is_null] = self._chain(found[~is_null], rows[~is_null])
+        return found.view(np.int64)
 
 
 # --- events that were made ------------------------------------------------------------------------

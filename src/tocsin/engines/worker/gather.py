@@ -6,7 +6,7 @@ attributes are the row's. No Python runs per event, but for the values that were
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -66,11 +66,10 @@ class Gatherer:
         nothing = np.zeros(0, np.int64)
         return [self._column(one, nothing, None).type for one in self.gathered]
 
-    def batch(self, matches: Matches, halves: tuple[Integers, Integers] | None) -> pa.RecordBatch:
-        """The matches with their interval in microseconds, the halves of their ids, and a column per variable."""
+    def batch(self, matches: Matches, identity: Mapping[str, pa.Array]) -> pa.RecordBatch:
+        """The matches with their interval in microseconds, what identifies them, and a column per variable."""
         found = {manifest.START: of_numbers(matches.start), manifest.END: of_numbers(matches.end)}
-        if halves is not None:
-            found[manifest.FIRST_HALF], found[manifest.SECOND_HALF] = of_numbers(halves[0]), of_numbers(halves[1])
+        found |= identity
         if matches.missing is not None:
             found[manifest.MISSING] = of_numbers(matches.missing)
         for number, one in enumerate(self.gathered):

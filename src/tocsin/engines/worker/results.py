@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
 import pyarrow as pa
 
 from tocsin.algebra import nodes as alg
@@ -21,8 +20,6 @@ from tocsin.engines.worker.arrays import of_values
 from tocsin.engines.worker.arrow_types import ARROW, renamed
 from tocsin.engines.worker.event_order import place_of
 from tocsin.engines.worker.gather import OF_MONOIDS, as_array
-from tocsin.engines.worker.rows import integers
-from tocsin.engines.worker.threads import in_threads
 from tocsin.engines.worker.vectors import column_of
 from tocsin.errors import NumberTooLargeError, TypeMismatchError, message_of
 from tocsin.expressions import interpret
@@ -38,7 +35,6 @@ if TYPE_CHECKING:  # what counts matches is imported where it runs
 Bags = dict[str, list[dict[str, Any]]]
 Known = dict[ex.Expression, Any]
 Member = TypeVar("Member")  # of a group: a match, or totals of several
-HEX = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint16)  # the two digits of each byte
 ASKED = "__tocsin_asked"  # what stands for a variable that holds what was asked of bags
 
 
@@ -75,9 +71,7 @@ class Result:
     def _table(self, time: pa.DataType) -> pa.Table:
         query, found = self.query, self.found
         columns = {
-            "match_id": pa.chunked_array(
-                in_threads(_ids, found.select([names.FIRST_HALF, names.SECOND_HALF]).to_batches()), pa.string()
-            ),
+            "match_id": found.column(names.MATCH_ID),
             "start": found.column(names.START).cast(time),
             "end": found.column(names.END).cast(time),
         }
@@ -193,20 +187,6 @@ class Result:
 def _of_each(lists: pa.ListArray, number: int) -> pa.ListArray:
     """A field of all structs in lists."""
     return pa.ListArray.from_arrays(lists.offsets, lists.values.field(number), mask=lists.is_null())
-
-
-def _ids(pairs: pa.RecordBatch) -> pa.Array:
-    """Ids as texts, from their halves.
-
-    >>> _ids(pa.record_batch({"first": [1], "second": [-1]})).to_pylist()
-    ['0000000000000001ffffffffffffffff']
-    """
-    first, second = map(integers, pairs.columns)
-    halves = np.empty((len(first), 2), ">i8")
-    halves[:, 0], halves[:, 1] = first, second
-    digits = HEX.take(halves.view(np.uint8))
-    ends = np.arange(len(first) + 1, dtype=np.int32) * 32
-    return pa.StringArray.from_buffers(len(first), pa.py_buffer(ends), pa.py_buffer(digits))
 
 
 def grouped(bound: BoundQuery, rows: list[list[Any]], time: pa.DataType) -> pa.Table:

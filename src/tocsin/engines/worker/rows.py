@@ -34,7 +34,7 @@ def rows_of(
     ts = integers(array_of(table, layout.time))
     slices = None if width_us is None else ts // width_us + ((bits & 3) - OWN_COPY)
     partition = partition_of(table, layout)
-    kinds = (bits >> packing.kinds_at) & ((1 << packing.kinds) - 1) if packing.kinds else None
+    kinds = kinds_of(table, packing)
     order = None
     if search.needs_order:
         groups = [column for column in (None if search.crosses_partitions else partition, slices) if column is not None]
@@ -77,6 +77,12 @@ def flags_of(table: pa.Table, packing: Packing) -> Flags:
     if packing.words:
         return np.stack([integers(array_of(table, name)) for name in packing.words], axis=1)
     return (integers(array_of(table, BITS)) >> FLAGS_AT) & ((1 << packing.sources) - 1)
+
+
+def kinds_of(table: pa.Table, packing: Packing) -> Integers | None:
+    """The number of each row's type; None when nobody asks."""
+    bits = integers(array_of(table, BITS))
+    return (bits >> packing.kinds_at) & ((1 << packing.kinds) - 1) if packing.kinds else None
 
 
 def with_flags(table: pa.Table, packing: Packing, flags: Flags) -> pa.Table:

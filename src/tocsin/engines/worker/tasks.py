@@ -22,12 +22,12 @@ import numpy as np
 import pyarrow as pa
 
 from tocsin import errors
-from tocsin.algebra.tree_text import to_text
-from tocsin.engines.worker.arrays import nulls_of, of_numbers
+from tocsin.engines.worker.arrays import nulls_of, of_ids, of_numbers
 from tocsin.engines.worker.arrow_types import completed
-from tocsin.engines.worker.digests import MadeDigests
+from tocsin.engines.worker.digests import IdDigests, MadeDigests, names_of
 from tocsin.engines.worker.gather import Gatherer, portions
-from tocsin.engines.worker.rows import NullableArray, array_of, integers, shared_rows
+from tocsin.engines.worker.process import settle
+from tocsin.engines.worker.rows import NullableArray, array_of, column_of, integers, kinds_of, shared_rows
 from tocsin.kernels.compile import warm
 from tocsin.kernels.hashes import Digests, Gatherable, Identity
 from tocsin.kernels.model import Matches, Rows, Source
@@ -35,7 +35,7 @@ from tocsin.kernels.nested_loops import Kernel
 from tocsin.kernels.reach import Search
 from tocsin.kernels.shared import SharedLoops
 from tocsin.optimizer.choose import MOST_MATCHES_PER_START, MOST_MEMORY
-from tocsin.plan.manifest import BITS, END, FIRST_HALF, KEY_AT, PASSED_ON, SECOND_HALF, START, Layout, variable
+from tocsin.plan.manifest import BITS, END, KEY_AT, MATCH_ID, PASSED_ON, START, Layout, variable
 
 
 @dataclass(frozen=True)
@@ -59,20 +59,20 @@ class Member:
     def written(
         self, found: Iterable[Matches], table: pa.Table, rows: Rows, identify: Identity | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Write matches of these rows, with the two halves of their ids where the layout has digests."""
+        """Write matches of these rows, with their ids where the layout has digests."""
         gatherer = Gatherer(table, self.layout)
         some = (portion for matches in found for portion in portions(matches))
-        if not self.layout.digests:
-            return (gatherer.batch(portion, None) for portion in some)
+        if not self.layout.identifies:
+            return (gatherer.batch(portion, {}) for portion in some)
         identify = identify or self.identity(table, rows)
-        return (gatherer.batch(portion, identify(portion)) for portion in some)
+        return (gatherer.batch(portion, {MATCH_ID: of_ids(identify(portion))}) for portion in some)
 
     def in_result(self, found: pa.RecordBatch) -> pa.RecordBatch:
         """A batch in the columns of the result, where variables have places; without those that only others fill."""
         if self.places is None:
             return found
         columns = {RULE: of_numbers(np.full(found.num_rows, self.number, np.int32))}
-        columns |= {name: found.column(name) for name in HALVES}
+        columns |= {name: found.column(name) for name in OF_MATCH}
         columns |= {variable(place): found.column(variable(at)) for at, place in enumerate(self.places)}
         return pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
 
@@ -83,6 +83,12 @@ class Member:
 
     def digests(self, table: pa.Table) -> Digests:
         """The digests of rows; an event that a rule emits has none for rules that do not read it."""
+        if self.layout.id is not None:
+            id, column = self.layout.id
+            names = [names_of([kind, id]) for kind in self.search.types]
+            kinds = kinds_of(table, self.layout.packing)
+            ids = column_of(table, column, self.layout.packing)
+            return IdDigests(0, names, ids, kinds), IdDigests(1, names, ids, kinds)
         first, second = (self._digest(table, name) for name in self.layout.digests)
         return first, second
 
@@ -139,6 +145,7 @@ class Task:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the searches on one task's rows; matches that were found before are passed on."""
+        settle()
         received, size = [], 0
         result: pa.Schema | None = None
         for batch in batches:
@@ -182,7 +189,7 @@ class Task:
         known: dict[int, pa.DataType] = {}
         if PASSED_ON in schema.names:
             matches = schema.field(PASSED_ON).type
-            known |= enumerate(field.type for field in matches if field.name not in (RULE, *HALVES))
+            known |= enumerate(field.type for field in matches if field.name not in (RULE, *OF_MATCH))
         for member in (member for group in self.groups for member in group.members):
             if member.places is not None:
                 known |= zip(member.places, Gatherer(schema.empty_table(), member.layout).types(), strict=True)
@@ -225,6 +232,8 @@ def search_groups(
 
 def _described(table: pa.Table, group: SearchGroup) -> str:
     """Where a group searched: enough to find it again, and no row of it."""
+    from tocsin.algebra.tree_text import to_text  # it takes longer to import than many a task
+
     layout = group.members[0].layout
     try:
         times = integers(array_of(table, layout.time))
@@ -246,12 +255,12 @@ def _described(table: pa.Table, group: SearchGroup) -> str:
 # column              meaning
 # ------              -------
 # __tocsin_rule       the number of the search
-# __tocsin_start …    interval and halves of `match_id`
+# __tocsin_start …    interval and `match_id`
 # __tocsin_v0 …       places; NULL where a search has no variable
 
 
 RULE = "__tocsin_rule"
-HALVES = (START, END, FIRST_HALF, SECOND_HALF)
+OF_MATCH = {START: pa.int64(), END: pa.int64(), MATCH_ID: pa.string()}
 Placed = TypeVar("Placed")
 
 
@@ -274,5 +283,5 @@ def placed(kinds: Sequence[Placed], known: list[Placed]) -> tuple[int, ...]:
 
 def schema_of(types: Sequence[pa.DataType]) -> pa.Schema:
     """The columns of matches whose places have these types."""
-    fields = [pa.field(RULE, pa.int32()), *(pa.field(name, pa.int64()) for name in HALVES)]
+    fields = [pa.field(RULE, pa.int32()), *(pa.field(name, dtype) for name, dtype in OF_MATCH.items())]
     return pa.schema([*fields, *(pa.field(variable(place), dtype) for place, dtype in enumerate(types))])

@@ -302,9 +302,9 @@ def union(frames: Sequence[DataFrame], *, by_name: bool = False) -> DataFrame:
     return found[0]
 
 
-def repartition(frame: DataFrame, *by: Column) -> DataFrame:
-    """The rows, those together that agree on these values; the session says in how many partitions."""
-    return frame.repartition(*map(to_spark, by))
+def repartition(frame: DataFrame, *by: Column, partitions: int | None = None) -> DataFrame:
+    """The rows, those together that agree on these values, in so many partitions; None: as the session says."""
+    return frame.repartition(*(() if partitions is None else (partitions,)), *map(to_spark, by))
 
 
 def repartition_by_range(frame: DataFrame, by: Column) -> DataFrame:
