@@ -23,10 +23,14 @@ from tocsin.algebra import nodes as alg
 from tocsin.analysis.schema import bind
 from tocsin.engines.spark.inputs import resolve
 from tocsin.engines.spark.search import matches
+from tocsin.engines.spark.slices import LEAST_US, MOST_US, Group, copies, slice_of
 from tocsin.engines.spark.spark_types import types_in
+from tocsin.engines.spark.sql import functions as sql
+from tocsin.engines.spark.sql.column import select
 from tocsin.kernels.nested_loops import kernel
 from tocsin.language import ast
 from tocsin.options import Options
+from tocsin.plan.manifest import OWN_COPY, Packing
 from tocsin.testing import assert_same_rows
 from tocsin.testing.strategies import ATTRIBUTES, EVERYTHING, TYPES, Streams
 
@@ -291,3 +295,21 @@ def test_slices_and_keys_are_not_shipped_as_columns(stored: DataFrame, capsys: A
     inputs = shown[shown.index("MapInArrow\n") :]
     (shipped,) = [line for line in inputs.splitlines() if line.startswith("Input [")][:1]
     assert shipped.startswith("Input [4]")  # x, key (the id), the time and the bits
+
+
+@pytest.mark.parametrize("width", [2, 160, 14_400_000_000, 2**62])
+def test_slices_and_copies_are_exact_up_to_the_ends_of_64_bits(spark: SparkSession, width: int) -> None:
+    edges = [LEAST_US, LEAST_US // width * width + width, -width, 0, width, MOST_US // width * width, MOST_US]
+    times = sorted({time for edge in edges for time in range(edge - 2, edge + 3) if LEAST_US <= time <= MOST_US})
+    sees = Group((), width, width, width, frozenset(), Packing(1))
+    time = sql.col("t")
+    sent = copies(sql.bigint(OWN_COPY), sees, time, width)
+    frame = spark.createDataFrame([(one,) for one in times], "t bigint").coalesce(1)
+    found = select(frame, time, slice_of(time, width).alias("number"), sent.alias("copies")).collect()
+    assert [row.t for row in found] == times
+    for row in found:
+        begin = row.t // width * width
+        assert row.number == row.t // width
+        back = [OWN_COPY - 1] if begin > LEAST_US else []
+        ahead = [OWN_COPY + 1] if row.t > begin and begin + width <= MOST_US else []
+        assert sorted(row.copies) == sorted([OWN_COPY, *back, *ahead])

@@ -21,7 +21,7 @@ from tocsin.engines.spark.spark_types import require_distinct_names, to_spark, t
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import where, with_columns
-from tocsin.engines.spark.typed_columns import Kind, kind_of, micros_of, null
+from tocsin.engines.spark.typed_columns import Kind, kind_of, micros_in, null
 from tocsin.engines.wording import missing, reserved, unordered
 from tocsin.optimizer.routes import Routes, key_name, role_name
 from tocsin.options import untimed
@@ -249,7 +249,7 @@ class Part(Stream):
     @property
     def micros(self) -> Column:
         """The time of an event in microseconds."""
-        return micros_of(self.columns[self.time][0], self.time_kind)
+        return micros_in(*self.columns[self.time])
 
     @property
     def kind(self) -> Column | None:

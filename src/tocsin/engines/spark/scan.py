@@ -24,7 +24,7 @@ from tocsin.engines.spark.spark_types import Shape, arrow_type, schemas_of, to_s
 from tocsin.engines.spark.sql import Column
 from tocsin.engines.spark.sql import functions as F
 from tocsin.engines.spark.sql.column import select, union, where, with_columns
-from tocsin.engines.spark.typed_columns import kind_of, micros_of
+from tocsin.engines.spark.typed_columns import micros_in
 from tocsin.kernels.reach import Search
 from tocsin.plan import manifest as names
 from tocsin.plan.choose_columns import manifest_of
@@ -127,7 +127,7 @@ class Scan:
         column = F.col(self.manifest.time)
         if not isinstance(content, Attribute):
             return column
-        return micros_of(column, kind_of(to_spark(content.type)))
+        return micros_in(column, to_spark(content.type))
 
     def keys(self, columns: Sequence[str]) -> tuple[Column, ...]:
         """What rows of one partition agree on: these columns, or the bits."""

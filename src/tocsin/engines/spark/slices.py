@@ -61,9 +61,10 @@ def copies(own: Column, sees: Reach | Group, micros: Column, width: int) -> Colu
     within = F.pmod(micros, F.lit(width))
     before, after = own - 1, own + 1
     # Of slice s the next one needs ts > (s + 1) · width − back, the one before ts < s · width + ahead; where a slice
-    # would own no time of 64 bits nobody asks.
-    copied_back = (within < F.lit(sees.ahead_us)) & (micros > within + F.lit(LEAST_US))
-    copied_ahead = (within > F.lit(width - sees.back_us)) & (micros <= within + F.lit(MOST_US - width))
+    # would own no time of 64 bits nobody asks: before the second slice, and in the last.
+    second, last = (LEAST_US // width + 1) * width, MOST_US // width * width
+    copied_back = (within < F.lit(sees.ahead_us)) & (micros >= F.lit(second))
+    copied_ahead = (within > F.lit(width - sees.back_us)) & (micros < F.lit(last))
     has_back, has_ahead = sees.ahead_us > 0, sees.back_us > 1
     sent = []
     if has_back and has_ahead:
@@ -156,9 +157,9 @@ def _with_own_words(frame: DataFrame, columns: Sequence[str], groups: Sequence[G
 
 def slice_of(micros: Column, width: int) -> Column:
     """The number of the slice that owns a time: `floor(ts / width)`."""
-    towards_zero = micros.div(width)
-    is_below = (micros < 0) & (F.pmod(micros, F.lit(width)) > 0)
-    return towards_zero - F.when(is_below, 1).otherwise(0)
+    # Division goes towards zero. −1 − ts is as far above zero as ts is below; so is the number of its slice.
+    sign = F.shiftright(micros, 63)
+    return micros.bitwiseXOR(sign).div(width).bitwiseXOR(sign)
 
 
 def slice_of_copy(micros: Column, width: int) -> Column:

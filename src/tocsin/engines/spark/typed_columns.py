@@ -118,6 +118,11 @@ def micros_of(time: Column, kind: Kind) -> Column:
     return Value(time, kind).micros if kind in TIMES else time.cast("bigint")
 
 
+def micros_in(time: Column, dtype: T.DataType) -> Column:
+    """A time column of this type as BIGINT microseconds."""
+    return time if isinstance(dtype, T.LongType) else micros_of(time, kind_of(dtype))
+
+
 def value_of(column: Column, dtype: T.DataType) -> Value:
     """The value of an input column.
 

@@ -157,7 +157,7 @@ class Column:
     __hash__ = object.__hash__
     eqNullSafe = _operator("<=>")  # NULL equals NULL
     div = _operator("DIV")  # the whole quotient, rounded towards zero
-    bitwiseAND = _operator("&")
+    bitwiseAND, bitwiseXOR = _operator("&"), _operator("^")
     like = _operator("LIKE")  # with the backslash as escape
     isNull, isNotNull = _test("IS NULL"), _test("IS NOT NULL")
 
