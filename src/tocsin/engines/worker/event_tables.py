@@ -36,7 +36,13 @@ SLICE = 1 << 20  # rows
 
 def taken(table: pa.Table | LazyTable, name: str, rows: Integers) -> pa.ChunkedArray:
     """Some rows of a column."""
-    return table.taken(name, rows) if isinstance(table, LazyTable) else table.column(name).take(of_numbers(rows))
+    if isinstance(table, LazyTable):
+        return table.taken(name, rows)
+    column = table.column(name)
+    if len(rows):  # Arrow joins all chunks that it takes from
+        low = int(rows.min())
+        column, rows = column.slice(low, int(rows.max()) + 1 - low), rows - low
+    return column.take(of_numbers(rows))
 
 
 class OfOneType:
