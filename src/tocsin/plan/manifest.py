@@ -381,13 +381,9 @@ def brought(search: Search, needs: Needs) -> dict[str, tuple[str, ...]]:
 
 def _placed(outputs: Iterable[ex.Expression]) -> frozenset[str]:
     """The variables of which the first or the last event of all matches is asked for (R18)."""
-    return frozenset(
-        name
-        for output in outputs
-        for node in output.walk()
-        if isinstance(node, ex.Aggregate) and node.function in ("first", "last")
-        for name in ex.variables_in(node)
-    )
+    aggregates = (node for output in outputs for node in output.walk() if isinstance(node, ex.Aggregate))
+    asked = (node for node in aggregates if node.function in ("first", "last"))
+    return frozenset(name for node in asked for name in ex.variables_in(node))
 
 
 def _collect(node: ex.Expression, attributes: Needs, found: dict[str, set[str]]) -> None:
