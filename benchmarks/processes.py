@@ -60,7 +60,7 @@ def cpu_seconds() -> float:
 
 
 def keep_to(cores: int) -> None:
-    """Use only so many processors, where the system can be told: the JVM's other threads and Python would take more."""
+    """Pin the process to so many processors where the system allows it: the JVM's own threads and Python take more."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
 

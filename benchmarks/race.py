@@ -66,7 +66,7 @@ class Contestant:
 
 @dataclass
 class Entry:
-    """What becomes of one contestant: `status` is ok, not yet, skipped, stopped, failed or wrong."""
+    """The outcome of one contestant: `status` is ok, not yet, skipped, stopped, failed or wrong."""
 
     contestant: Contestant
     status: str = "ok"
@@ -121,7 +121,7 @@ class Runner(Protocol):
 
 @dataclass(frozen=True)
 class Race:
-    """What all contestants of one job share."""
+    """The settings that all contestants of a job share."""
 
     runner: Runner
     ready: Ready
@@ -195,7 +195,7 @@ class Race:
 
 
 def compare(entries: Sequence[Entry], counted: int | None) -> str | None:
-    """What differs between the results of the contestants, or None. Those that differ from most are not timed."""
+    """The difference between the results of the contestants, or None. Those that differ from most are not timed."""
     results = [(entry.matches, entry.checksum) for entry in entries if entry.matches is not None]
     if not results:
         return None
@@ -223,7 +223,7 @@ def ratios(contestants: dict[str, dict[str, Any]]) -> dict[str, float]:
 
 
 def problems(records: Iterable[Mapping[str, Any]], *names: str) -> list[str]:
-    """What is wrong with a result: contestants that found other matches, or failed. `names` tell records apart."""
+    """Contestants that found other matches, or failed; `names` distinguish the records."""
     found = []
     for record in records:
         at = ", ".join((*(record[name] for name in names), f"{size(record['rows'])} events"))

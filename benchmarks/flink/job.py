@@ -1,7 +1,7 @@
 """Runs SQL on Flink, for `benchmarks.flink.process`. Its Python has apache-flink, and nothing of this repository.
 
 It reads lines of JSON. A list holds statements to begin with; a text is one INSERT, which is run to its end. The answer
-to either is a line of JSON: the seconds that the job took by Flink's own account, and by the clock on the wall.
+to either is a line of JSON: the seconds that the job took by Flink's own account, and by the wall clock.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ MATCHES = {"start": pa.int64(), "end": pa.int64(), "e1_id": pa.int64(), "e2_id":
 
 @dataclass(frozen=True)
 class Insert:
-    """What Flink is to insert somewhere."""
+    """The query whose rows Flink inserts into a table."""
 
     select: str
 

@@ -1,4 +1,4 @@
-"""What a workload asks for as SQL for DuckDB. There are several plans for it, and the fastest counts.
+"""The SQL of a workload for DuckDB: several plans, of which the fastest counts.
 
 join
     The self join that the query says literally: the key, and ranges of times. Without a key DuckDB runs an IEJoin.

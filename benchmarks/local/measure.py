@@ -138,7 +138,7 @@ def checksum(found: pa.Table, shape: Shape) -> int:
 
 
 def memory_of(job: Job, contestant: str, variant: str) -> dict[str, int]:
-    """What a run of one contestant needs, in a process of its own; empty when it dies."""
+    """The memory of one contestant, run in a process of its own; empty when it dies."""
     path = os.pathsep.join([str(session.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     command = [sys.executable, "-m", "benchmarks.local.measure", json.dumps(asdict(job)), contestant, variant]
     ended = subprocess.run(command, check=False, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})

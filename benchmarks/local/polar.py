@@ -1,4 +1,4 @@
-"""What a workload asks for as expressions of Polars. There are several plans for it, and the fastest counts.
+"""The Polars expressions of a workload: several plans, of which the fastest counts.
 
 join_where
     The joins that the query says literally, with inequalities. It looks at all pairs (of a key).

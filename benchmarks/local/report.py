@@ -86,7 +86,7 @@ def _more(found: Record) -> int:
 
 
 def verdicts(records: Sequence[Record]) -> list[Verdict]:
-    """What the local engine has set itself to reach, at the largest number of events."""
+    """The targets of the local engine, compared at the largest number of events."""
     rows = max((record["rows"] for record in records), default=0)
     known = {(record["question"], record["form"]): record for record in records if record["rows"] == rows}
     found = list(_verdicts(known))

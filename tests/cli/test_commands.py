@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from syrupy.assertion import SnapshotAssertion
+from tests.cli.support import tocsin
 from tools import find_java
 from typer.main import get_command
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from tocsin.api import EXPLAIN_MODES
 from tocsin.cli import files, session
@@ -24,13 +25,9 @@ from tocsin.cli.arguments import FLAGS, OF_PYTHON
 from tocsin.cli.check import read_schema
 from tocsin.cli.demo import coloured
 from tocsin.errors import JavaNotFoundError
-from tocsin.options import BATCH, OPTIONS
+from tocsin.options import BATCH, OPTIONS, STREAM, strategies_in
 
 SCHEMA = ["--schema", "A=ts timestamp, k string, x int", "--schema", "B=ts timestamp, k string, x int"]
-
-
-def tocsin(*arguments: str, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(app, list(arguments), input=stdin)
 
 
 @pytest.fixture
@@ -75,6 +72,20 @@ def test_help_texts(snapshot: SnapshotAssertion) -> None:
     }
     texts = [f"tocsin {name}: {command.help}\n" + "\n".join(options[name]) for name, command in commands.items()]
     assert "\n\n".join(texts) == snapshot
+
+
+@pytest.mark.parametrize(("command", "place"), [("run", BATCH), ("stream", STREAM)])
+def test_help_in_a_new_process_lists_the_strategies(command: str, place: str) -> None:
+    """Nothing but the command line has been imported there."""
+    run = subprocess.run(
+        [sys.executable, "-c", f"from tocsin.cli.app import app; app(['{command}', '--help'])"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "COLUMNS": "400"},
+    )
+    (line,) = (line for line in run.stdout.splitlines() if "--strategy" in line)
+    assert all(name in line for name in strategies_in(place) if command == "run" or name != "join")
 
 
 def test_every_option_of_match_has_a_flag() -> None:

@@ -12,25 +12,14 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner, Result
+from tests.cli.support import done, tocsin
 
 from tocsin import datasets
 from tocsin.cli import files
-from tocsin.cli.app import app
 from tocsin.errors import OutputNotWritableError
 
 BANK = (str(datasets.pattern_path("bank")), "--input", str(datasets.path("bank")))
 TAKEN_OVER = ["chloe", "iris", "jonas"]
-
-
-def tocsin(*arguments: str) -> Result:
-    return CliRunner().invoke(app, list(arguments))
-
-
-def done(*arguments: str) -> Result:
-    result = tocsin(*arguments)
-    assert result.exit_code == 0, result.output
-    return result
 
 
 @pytest.fixture

@@ -14,25 +14,14 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner, Result
+from tests.cli.support import PROGRAM, done, tocsin
 
 from tocsin import datasets
-from tocsin.cli.app import app
 
 BANK = (str(datasets.pattern_path("bank")), "--input", str(datasets.path("bank")))
 LOCAL = ("--engine", "local")
 PAIR = "PATTERN SEQ(A a, B b) WITHIN 10 US\n"
 EVENTS = 'type,ts,note\nA,1,"say ""hi"""\nB,2,\nA,,lost\nB,50,\n'
-
-
-def tocsin(*arguments: str) -> Result:
-    return CliRunner().invoke(app, list(arguments))
-
-
-def done(*arguments: str) -> Result:
-    result = tocsin(*arguments)
-    assert result.exit_code == 0, result.output
-    return result
 
 
 def refused(*arguments: str) -> str:
@@ -221,22 +210,13 @@ def test_a_limit_is_told_in_words_of_the_shell(tmp_path: Path) -> None:
 
 # --- programs -------------------------------------------------------------------------------------
 
-PROGRAM = """
-template Sent   { account : Integer, amount : Integer }
-template Claim  { account : Integer }
-template Alert  { account : Integer, amount : Integer }
-rule Large where s : Sent { amount > 100, NOT known(account) }
-  then emit Alert at s.timestamp + 1 second with { account = s.account, amount = s.amount }
-rule Claimed where s : Sent c : Claim { account = s.account } when c in s [0 s, 10 s]
-rule Unclaimed where a : Alert no c : Claim { account = a.account } when no c in a [0 s, 10 s]
-rule Never where s : Sent { amount > 10000 }
-"""
+WITH_NEVER = f"{PROGRAM}rule Never where s : Sent {{ amount > 10000 }}\n"
 
 
 @pytest.fixture
 def program(tmp_path: Path) -> tuple[str, ...]:
     texts = {
-        "p.parte": PROGRAM,
+        "p.parte": WITH_NEVER,
         "sent.csv": "ts,account,amount\n0,1,500\n1000000,2,50\n2000000,3,900\n3000000,4,800\n",
         "claims.csv": "ts,account\n4000000,1\n5000000,2\n",
         "known.csv": "account\n4\n7\n",

@@ -7,25 +7,10 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner, Result
+from tests.cli.support import PROGRAM, tocsin
 
-from tocsin.cli.app import app
-
-PROGRAM = """
-template Sent   { account : Integer, amount : Integer }
-template Claim  { account : Integer }
-template Alert  { account : Integer, amount : Integer }
-rule Large where s : Sent { amount > 100, NOT known(account) }
-  then emit Alert at s.timestamp + 1 second with { account = s.account, amount = s.amount }
-rule Claimed where s : Sent c : Claim { account = s.account } when c in s [0 s, 10 s]
-rule Unclaimed where a : Alert no c : Claim { account = a.account } when no c in a [0 s, 10 s]
-"""
 SENT = "ts,account,amount\n0,1,500\n1000000,2,50\n2000000,3,900\n3000000,4,800\n"
 CLAIMS = "ts,account\n4000000,1\n5000000,2\n"
-
-
-def tocsin(*arguments: str) -> Result:
-    return CliRunner().invoke(app, list(arguments))
 
 
 @pytest.fixture

@@ -100,6 +100,7 @@ SHORT = [
     "SEQ(A a, B b) WITHIN 1 SECONDS",
     "SEQ(A a, B+ b) WHERE [k] WITHIN 1 SECONDS",
     "SEQ(A a, NOT C c, B b) PARTITION BY k WITHIN 1 SECONDS",
+    "SEQ(A a, B b) PARTITION BY x WITHIN 1 SECONDS",
     "SEQ(NOT C c, A a, B b) WITHIN 1 SECONDS",
     "SEQ(A a, B b, NOT C c) WITHIN 1 SECONDS",
     "SEQ(A a, OR(B b, C b)) WITHIN 1 SECONDS SEMANTICS next",

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 import tocsin
+import tocsin.plan.strategies  # registers the strategies that help texts list
 from tocsin.errors import InvalidOptionError, did_you_mean
 from tocsin.options import FAIL, OPTIONS, STRATEGIES, STREAM, Options, strategies_in
 

@@ -194,7 +194,7 @@ def _of_pattern(
 
 
 def written(counted: str, out: str, format: str) -> tuple[None, list[str]]:
-    """What is said of matches that were written."""
+    """The summary of matches that were written to files."""
     return None, [counted, f"Written to {out} as {format}."]
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from tocsin.engines.worker.arrays import of_numbers
 from tocsin.engines.worker.rows import array_of, integers, partition_of
 from tocsin.engines.worker.threads import cores
-from tocsin.kernels.hashes import Gatherable
+from tocsin.kernels.hashes import MIXING, Gatherable
 from tocsin.kernels.model import Integers
 from tocsin.kernels.reach import Search, width_us
 from tocsin.plan.manifest import BITS, OWN_COPY, Layout
@@ -99,7 +99,7 @@ def _slices(table: pa.Table, ts: Integers, width: int, searches: Sequence[Search
 
 def _by_key(table: pa.Table, partition: Integers, most: int) -> Iterator[Shard]:
     """The rows of some partitions each."""
-    mixed = partition * 0x5851F42D4C957F2D >> 40
+    mixed = partition * MIXING >> 40
     numbers = mixed % most
     for number in range(most):
         places = np.flatnonzero(numbers == number)

@@ -35,7 +35,7 @@ from tocsin.plan import manifest as names
 from tocsin.plan.choose_columns import manifest_of
 from tocsin.plan.manifest import Digest, Manifest, Reader, Tie, TrimmedDigest, Value
 
-FAR = 16
+FAR = 16  # rows apart, on average: then they are sorted, and not marked
 HELD = {Held.INTEGER: pa.int64(), Held.FLOAT: pa.float64(), Held.BOOLEAN: pa.bool_()}
 # The types of columns that hold such values already.
 COLUMNS_OF: Mapping[Held, tuple[Callable[[pa.DataType], bool], ...]] = {
@@ -161,18 +161,17 @@ class _Scan:
     def _column(self, name: str, content: names.Content) -> pa.Array:
         match content:
             case names.Attribute():
-                return self._typed(name, content.name, content.type, content.types)
+                return self._typed(content.name, content.type, name, content.types)
             case Value():
                 return self._held(content)
             case names.Key():
-                found = self._typed(name, content.attribute, content.type)
-                return plus_zero(found)
+                return plus_zero(self._typed(content.attribute, content.type, name))
             case names.Time():
                 return pa.concat_arrays([group.times() for group in self.groups])
             case Tie():
                 if content.type.is_null:
                     return self._numbered([content], is_whole=False)
-                return self._typed(name, content.attribute, content.type)
+                return self._typed(content.attribute, content.type, name)
             case names.TypeName():
                 return pa.concat_arrays([group.type_names() for group in self.groups])
             case names.Text():
@@ -186,9 +185,11 @@ class _Scan:
             case _:
                 assert_never(content)
 
-    def _typed(self, name: str, attribute: str, dtype: DataType, types: frozenset[str] | None = None) -> pa.Array:
-        """An attribute of the events of these types in the type of its column; other types hold anything."""
-        wanted = to_arrow(dtype) if self.schema is None or not name else self.schema.field(name).type
+    def _typed(
+        self, attribute: str, dtype: DataType, name: str | None = None, types: frozenset[str] | None = None
+    ) -> pa.Array:
+        """An attribute of the events of these types, in the type of the column of this name; others hold anything."""
+        wanted = to_arrow(dtype) if self.schema is None or name is None else self.schema.field(name).type
         has_it = [types is None or not types.isdisjoint(group.types) for group in self.groups]
         return pa.concat_arrays(
             [
@@ -211,7 +212,7 @@ class _Scan:
         alike = np.arange(sum(group.size for group in self.groups))
         if self.schema is None:
             keys = [content for content in self.manifest.columns.values() if isinstance(content, names.Key)]
-            arrays = [self._typed("", key.attribute, key.type) for key in keys]
+            arrays = [self._typed(key.attribute, key.type) for key in keys]
             times = integers(pa.concat_arrays([group.times() for group in self.groups]))
             alike = rows_alike([times, codes(arrays)] if arrays and not self.manifest.crosses_partitions else [times])
         texts = []
@@ -228,7 +229,7 @@ class _Scan:
             return self._numbered(ties, is_whole=True)
         kinds = pa.concat_arrays([group.type_names() for group in self.groups])
         keys = [integers(pa.concat_arrays([group.times() for group in self.groups]))]
-        keys += [ranks_with_nulls(self._typed("", tie.attribute, tie.type)) for tie in ties]
+        keys += [ranks_with_nulls(self._typed(tie.attribute, tie.type)) for tie in ties]
         keys += ranks([kinds])
         alike = rows_alike(keys)
         texts = dict[str, list[int]]()

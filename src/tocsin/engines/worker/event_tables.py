@@ -169,8 +169,7 @@ def _passed(source: Source, table: pa.Table, passed: Mask) -> Mask:
     """Which of some rows make all conditions of a source TRUE; Python computes what columns do not cover."""
     left = []
     for condition in source.conditions:
-        columns = columns_of([condition], table)
-        found = column_of(condition, lambda node: columns.get(node.path[0]), len(passed))  # noqa: B023 - called here
+        found = _computed(condition, columns_of([condition], table), len(passed))
         if found is None:
             left.append(condition)
         else:
@@ -180,6 +179,11 @@ def _passed(source: Source, table: pa.Table, passed: Mask) -> Mask:
         rows = as_rows(columns_of(left, table), np.flatnonzero(passed))
         passed[passed] = [all(each({source.variable: (row,)}) for each in holds) for row in rows]
     return passed
+
+
+def _computed(expression: ex.Expression, columns: Mapping[str, pa.ChunkedArray], size: int) -> pa.ChunkedArray | None:
+    """An expression over events with these columns; None where Python must compute it."""
+    return column_of(expression, lambda node: columns.get(node.path[0]), size)
 
 
 def columns_of(expressions: Iterable[ex.Expression], table: pa.Table) -> dict[str, pa.ChunkedArray]:
@@ -251,7 +255,7 @@ class Candidates:
     def value(self, expression: ex.Expression) -> pa.ChunkedArray | None:
         """An expression over each event; None where Python must compute it."""
         read = {name: self.values(name) for name in columns_of([expression], self.table)}
-        return column_of(expression, lambda node: read.get(node.path[0]), self.size)
+        return _computed(expression, read, self.size)
 
     def rows_read_by(self, expression: ex.Expression, places: Integers) -> Sequence[Row]:
         """Some events as Python values, with the attributes that an expression reads."""

@@ -143,6 +143,8 @@ def codes(arrays: Sequence[pa.Array]) -> Integers:
 
     >>> codes([pa.array(["a", None, "a"]), pa.array([1, 1, 1])]).tolist()
     [0, 1, 0]
+    >>> codes([pa.array([7, -5, 7])]).tolist()
+    [7, -5, 7]
     """
     if len(arrays) == 1 and pa.types.is_integer(arrays[0].type) and not arrays[0].null_count and len(arrays[0]):
         numbers = integers(arrays[0])
